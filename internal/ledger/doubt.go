@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
@@ -164,4 +165,14 @@ func (s State) HeldBy(namespace string) (held corev1.ResourceList, until time.Ti
 		}
 	}
 	return held, until
+}
+
+// isLarge reports whether the asked and held amounts are more than a tenth of the amount that would be free without
+// them.
+func isLarge(free, asked, held resource.Quantity) bool {
+	asked, free = asked.DeepCopy(), free.DeepCopy()
+	asked.Add(held)
+	free.Add(held)
+	asked.Mul(heldPart)
+	return asked.Cmp(free) > 0
 }

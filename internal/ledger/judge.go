@@ -345,16 +345,6 @@ func (s State) IsTight(charge Charge, recent corev1.ResourceList) bool {
 	return tight
 }
 
-// isLarge reports whether the asked and held amounts are more than a tenth of the amount that would be free without
-// them.
-func isLarge(free, asked, held resource.Quantity) bool {
-	asked, free = asked.DeepCopy(), free.DeepCopy()
-	asked.Add(held)
-	free.Add(held)
-	asked.Mul(heldPart)
-	return asked.Cmp(free) > 0
-}
-
 // Room is the part of a quota's limits that a state leaves free.
 type Room struct {
 	// Hard is the most that may be used: the spec's limit, or a fence if that is

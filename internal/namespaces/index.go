@@ -5,10 +5,8 @@ package namespaces
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -19,7 +17,6 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
-	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // Index is a Memory that follows the API server, and replaces old knowledge by live reads. Its methods may be called
@@ -70,63 +67,6 @@ func reflector(
 		},
 	}
 	return toolscache.NewReflectorWithOptions(lister, expected, store, toolscache.ReflectorOptions{Name: "coverage"})
-}
-
-// Covering returns the quotas that cover a namespace: see Memory.Cover.
-func (i *Index) Covering(ctx context.Context, question webhookconfig.Question, namespace string, atLeast uint64) (Covered, error) {
-	return i.find(ctx, i.Cover(question, namespace, atLeast))
-}
-
-// CoveringNow returns the quotas that cover a namespace after a live look, which callers at the same time share: see
-// Memory.CoverNow.
-func (i *Index) CoveringNow(ctx context.Context, question webhookconfig.Question, namespace string, look Look) (Covered, error) {
-	return i.find(ctx, i.CoverNow(question, namespace, look))
-}
-
-// find makes the steps of a search.
-func (i *Index) find(ctx context.Context, search Search) (Covered, error) {
-	for {
-		var err error
-		switch search.Next(i.clock.Now()) {
-		case Done:
-			return search.Covered(), nil
-		case WaitForQuotas:
-			err = i.wait(ctx, &search)
-		case ReadNamespace:
-			var object *metav1.PartialObjectMetadata
-			if object, err = i.namespaceReads.Get(ctx, search.namespace); err == nil && !search.Found(object) {
-				err = apierrors.NewNotFound(corev1.Resource("namespaces"), search.namespace)
-			}
-		case ReadQuotas:
-			for _, known := range search.Covered().Definitions {
-				if _, err = i.quotaReads.Get(ctx, known.Limits.Name); err != nil {
-					return Covered{}, err
-				}
-			}
-		case ListQuotas:
-			_, err = i.quotaLists.Get(ctx, "quotas")
-		}
-		if err != nil {
-			return Covered{}, err
-		}
-	}
-}
-
-// wait waits for more to be known of quotas.
-func (i *Index) wait(ctx context.Context, search *Search) error {
-	grown := i.quotas.grown()
-	if i.quotas.seen.Load() >= search.question.Epoch {
-		return nil
-	}
-	timer := i.clock.NewTimer(search.Until().Sub(i.clock.Now()))
-	defer timer.Stop()
-	select {
-	case <-grown:
-	case <-timer.C():
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the specs of quotas: %w", context.Cause(ctx))
-	}
-	return nil
 }
 
 func emptyNamespace() *metav1.PartialObjectMetadata {

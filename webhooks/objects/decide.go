@@ -14,23 +14,12 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/admission"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
-
-// outcome is a decision, or why there is none.
-type outcome struct {
-	decision ledger.Decision
-	err      error
-	// covered has the quotas that cover the namespace, and amounts are the charges.
-	covered namespaces.Covered
-	amounts []evaluation.Charge
-	// passedOver says of quotas that they couldn't decide, let the request pass, and aren't charged.
-	passedOver []ledger.Remark
-}
 
 // decide takes the actions of package admission until one answers.
 func (h *Handler) decide(
@@ -66,6 +55,9 @@ func (h *Handler) decide(
 				last.err = fmt.Errorf("waiting for quota %s: %w", undecided.Quota, context.DeadlineExceeded)
 			}
 			last.passedOver = facts.Remarks()
+			if last.granted() {
+				h.decided(request, attributes, outcomes.Decision{Decision: last.decision})
+			}
 			return last
 		}
 		cancel()
@@ -125,20 +117,3 @@ func (h *Handler) unwritten(ctx context.Context, quota string) string {
 	}
 	return ""
 }
-
-// forAdmission returns the outcome as a fact.
-func (o outcome) forAdmission() admission.Outcome {
-	refusal, isRefusal := errors.AsType[*evaluation.Refusal](o.err)
-	switch {
-	case o.err == nil && o.decision != nil:
-		return admission.Outcome{Decision: o.decision}
-	case evaluation.IsNativeRefusal(o.err), isTaken(o.err):
-		return admission.Outcome{Failure: admission.Final}
-	case isRefusal && refusal.Uncovered:
-		return admission.Outcome{Failure: admission.Uncovered}
-	default:
-		return admission.Outcome{Failure: admission.Failed}
-	}
-}
-
-func (o outcome) granted() bool { return o.err == nil && ledger.IsGranted(o.decision) }

@@ -6,24 +6,16 @@ package objects
 import (
 	"context"
 	"errors"
-	"net/http"
-	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubeadmission "k8s.io/apiserver/pkg/admission"
-	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
-	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
@@ -105,111 +97,4 @@ func (h *Handler) Handle(ctx context.Context, call Call, request *admissionv1.Ad
 			"reason", response.Result.Message)
 	}
 	return response
-}
-
-// answer returns the answer to a request. A barred request isn't admitted though it can't be decided.
-func (h *Handler) answer(
-	ctx context.Context, question webhookconfig.Question, request *admissionv1.AdmissionRequest,
-) (outcome outcomes.Outcome, response admission.Response, barred bool) {
-	if !h.Coverage.Synced() {
-		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, errStarting), false
-	}
-	if err := h.Contact.Await(ctx); err != nil {
-		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, err), false
-	}
-	attributes, err := h.decoder.attributes(request)
-	if err != nil {
-		return outcomes.Undecodable, admission.Errored(http.StatusBadRequest, err), false
-	}
-	decided := h.decide(ctx, question, request, attributes)
-	decision, err := decided.decision, decided.err
-	if lost, isLost := errors.AsType[*apiserver.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
-		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, lost), false
-	}
-	if err != nil {
-		return h.failed(request, attributes, decided)
-	}
-	if ledger.IsGranted(decision) {
-		h.decided(request, attributes, outcomes.Decision{Decision: decision})
-	}
-	outcome, response = h.respond(request.Namespace, decision)
-	h.refused(request, attributes, refusalOf(decision), response.Result.Message)
-	if outcome == outcomes.Allowed {
-		outcome, response = h.remarkOn(request, attributes, decided, response)
-	}
-	return outcome, response, false
-}
-
-// failed returns the answer to a request without a decision.
-func (h *Handler) failed(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome,
-) (outcome outcomes.Outcome, response admission.Response, barred bool) {
-	err := decided.err
-	if refusal := (*evaluation.Refusal)(nil); errors.As(err, &refusal) {
-		h.refused(request, attributes, incomplete(refusal), refusal.Message)
-		return outcomes.Denied, admission.Denied(refusal.Message), false
-	}
-	if evaluation.IsNativeRefusal(err) {
-		return outcomes.Denied, admission.Denied(err.Error()), false
-	}
-	if taken := (*apierrors.StatusError)(nil); isTaken(err) && errors.As(err, &taken) {
-		return outcomes.Denied, admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &taken.ErrStatus}}, false
-	}
-	return outcomes.Failed, admission.Errored(status(err), err), decided.isBarred() || h.refuses(decided)
-}
-
-func (h *Handler) respond(namespace string, decision ledger.Decision) (outcomes.Outcome, admission.Response) {
-	switch decision := decision.(type) {
-	case ledger.Granted:
-		return outcomes.Allowed, admission.Allowed("")
-	case ledger.Denied:
-		return outcomes.Denied, admission.Denied(exceededMessage(decision) + h.missing(namespace, decision))
-	case ledger.Withheld:
-		return outcomes.Denied, admission.Denied(withheldMessage(decision))
-	case ledger.Undecided:
-		return outcomes.Unknown, admission.Denied(unknownMessage(decision))
-	default:
-		return outcomes.Failed, admission.Errored(http.StatusInternalServerError, errors.New("no decision was made"))
-	}
-}
-
-// missing describes the part of a denied amount that the namespace holds for objects that have not appeared.
-func (h *Handler) missing(namespace string, denied ledger.Denied) string {
-	held, until := h.Charger.Current(denied.Quota).HeldBy(namespace)
-	if held = quota.RemoveZeros(quota.Mask(held, denied.Resources())); len(held) == 0 {
-		return ""
-	}
-	return missingMessage(held, until)
-}
-
-// refuses reports whether a quota that is known to cover the request refuses while the request can't be decided. The
-// entry that the request met may be older than its spec.
-func (h *Handler) refuses(decided outcome) bool {
-	return slices.ContainsFunc(decided.covered.Definitions, func(d definition.Definition) bool {
-		return !d.Enforcement.AdmitsUnavailable(h.AdmitByDefault)
-	})
-}
-
-// isBarred reports whether a request that may be refused, or very many of them, are the reason that it can't be
-// decided. Such a request isn't let past a limit.
-func (o outcome) isBarred() bool {
-	_, isUnjudged := errors.AsType[unjudged](o.err)
-	own := isUnjudged || errors.Is(o.err, errTooLong) || errors.Is(o.err, machine.ErrBusy) || errors.Is(o.err, machine.ErrRejected)
-	return own && slices.ContainsFunc(o.covered.Definitions, func(d definition.Definition) bool { return d.Enforcement.Refuses() })
-}
-
-// status is the HTTP status for a failure to decide.
-func status(err error) int32 {
-	switch {
-	case errors.Is(err, errTooLong):
-		return http.StatusBadRequest
-	case errors.Is(err, machine.ErrBusy):
-		return http.StatusTooManyRequests
-	case errors.Is(err, machine.ErrStore):
-		return http.StatusServiceUnavailable
-	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err):
-		return http.StatusGatewayTimeout
-	default:
-		return http.StatusInternalServerError
-	}
 }

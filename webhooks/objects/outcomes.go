@@ -5,54 +5,55 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"net/http"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeadmission "k8s.io/apiserver/pkg/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/admission"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
-// refused reports the refusal of a request, unless no quota refuses it or it is a dry run.
-func (h *Handler) refused(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, refusal outcomes.Refusal, message string,
-) {
-	if refusal.Quota == "" || attributes.IsDryRun() {
-		return
-	}
-	refusal.Namespace, refusal.Kind, refusal.Name, refusal.Message = request.Namespace, request.Resource.Resource, request.Name, message
-	// A name that the API server made up stands only in the object.
-	if object, err := meta.Accessor(attributes.GetObject()); err == nil && refusal.Name == "" {
-		refusal.Name = object.GetName()
-	}
-	h.Outcomes.Refused(refusal)
+// outcome is a decision, or why there is none.
+type outcome struct {
+	decision ledger.Decision
+	err      error
+	// covered has the quotas that cover the namespace, and amounts are the charges.
+	covered namespaces.Covered
+	amounts []evaluation.Charge
+	// passedOver says of quotas that they couldn't decide, let the request pass, and aren't charged.
+	passedOver []ledger.Remark
 }
 
-// refusalOf returns the quota that refuses, its reason and the resources; no quota for a request that is granted.
-func refusalOf(decision ledger.Decision) outcomes.Refusal {
-	switch decision := decision.(type) {
-	case ledger.Denied:
-		return outcomes.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonQuotaExceeded, Resources: decision.Resources()}
-	case ledger.Withheld:
-		resources := slices.Sorted(maps.Keys(decision.Requested))
-		return outcomes.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonTooMuchInDoubt, Resources: resources}
-	case ledger.Undecided:
-		return outcomes.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonUsageUnknown, Resources: decision.Resources}
+// forAdmission returns the outcome as a fact.
+func (o outcome) forAdmission() admission.Outcome {
+	refusal, isRefusal := errors.AsType[*evaluation.Refusal](o.err)
+	switch {
+	case o.err == nil && o.decision != nil:
+		return admission.Outcome{Decision: o.decision}
+	case evaluation.IsNativeRefusal(o.err), isTaken(o.err):
+		return admission.Outcome{Failure: admission.Final}
+	case isRefusal && refusal.Uncovered:
+		return admission.Outcome{Failure: admission.Uncovered}
 	default:
-		return outcomes.Refusal{}
+		return admission.Outcome{Failure: admission.Failed}
 	}
 }
 
-func incomplete(refusal *evaluation.Refusal) outcomes.Refusal {
-	return outcomes.Refusal{Quota: refusal.Quota, Reason: quotav1.ReasonRequestIncomplete}
-}
+func (o outcome) granted() bool { return o.err == nil && ledger.IsGranted(o.decision) }
 
 // denied reports the denial of a new object.
 //
@@ -105,4 +106,55 @@ func controllerOf(attributes kubeadmission.Attributes) *metav1.OwnerReference {
 		return nil
 	}
 	return metav1.GetControllerOfNoCopy(object)
+}
+
+// refusalOf returns the quota that refuses, its reason and the resources; no quota for a request that is granted.
+func refusalOf(decision ledger.Decision) outcomes.Refusal {
+	switch decision := decision.(type) {
+	case ledger.Denied:
+		return outcomes.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonQuotaExceeded, Resources: decision.Resources()}
+	case ledger.Withheld:
+		resources := slices.Sorted(maps.Keys(decision.Requested))
+		return outcomes.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonTooMuchInDoubt, Resources: resources}
+	case ledger.Undecided:
+		return outcomes.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonUsageUnknown, Resources: decision.Resources}
+	default:
+		return outcomes.Refusal{}
+	}
+}
+
+func incomplete(refusal *evaluation.Refusal) outcomes.Refusal {
+	return outcomes.Refusal{Quota: refusal.Quota, Reason: quotav1.ReasonRequestIncomplete}
+}
+
+// refuses reports whether a quota that is known to cover the request refuses while the request can't be decided. The
+// entry that the request met may be older than its spec.
+func (h *Handler) refuses(decided outcome) bool {
+	return slices.ContainsFunc(decided.covered.Definitions, func(d definition.Definition) bool {
+		return !d.Enforcement.AdmitsUnavailable(h.AdmitByDefault)
+	})
+}
+
+// isBarred reports whether a request that may be refused, or very many of them, are the reason that it can't be
+// decided. Such a request isn't let past a limit.
+func (o outcome) isBarred() bool {
+	_, isUnjudged := errors.AsType[unjudged](o.err)
+	own := isUnjudged || errors.Is(o.err, errTooLong) || errors.Is(o.err, machine.ErrBusy) || errors.Is(o.err, machine.ErrRejected)
+	return own && slices.ContainsFunc(o.covered.Definitions, func(d definition.Definition) bool { return d.Enforcement.Refuses() })
+}
+
+// status is the HTTP status for a failure to decide.
+func status(err error) int32 {
+	switch {
+	case errors.Is(err, errTooLong):
+		return http.StatusBadRequest
+	case errors.Is(err, machine.ErrBusy):
+		return http.StatusTooManyRequests
+	case errors.Is(err, machine.ErrStore):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err):
+		return http.StatusGatewayTimeout
+	default:
+		return http.StatusInternalServerError
+	}
 }

@@ -6,15 +6,9 @@ package objects
 import (
 	"strings"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
-	kubeadmission "k8s.io/apiserver/pkg/admission"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/definition"
-	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -31,61 +25,6 @@ const maxAudit = 4 << 10
 // comments are the remarks on a request that is admitted.
 type comments struct {
 	warnings, audited, unchecked []string
-}
-
-// remarkOn adds the quotas' remarks to the answer for a request that is admitted, in the way that their modes ask for.
-func (h *Handler) remarkOn(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome, response admission.Response,
-) (outcomes.Outcome, admission.Response) {
-	var said comments
-	granted, _ := decided.decision.(ledger.Granted)
-	for _, remark := range granted.Remarks {
-		h.comment(&said, request, attributes, decided, remark)
-	}
-	for _, remark := range decided.passedOver {
-		h.comment(&said, request, attributes, decided, remark)
-	}
-	for _, charge := range decided.amounts {
-		if charge.Incomplete != "" {
-			quota := named(decided.covered.Definitions, charge.Quota)
-			h.wouldRefuse(&said, request, attributes, quota, charge.Missing, charge.Incomplete)
-		}
-	}
-	response.Warnings = append(response.Warnings, bounded(said.warnings)...)
-	annotate(&response, auditWouldRefuse, said.audited)
-	annotate(&response, auditUnchecked, said.unchecked)
-	if len(said.unchecked) > 0 {
-		return outcomes.Unchecked, response
-	}
-	return outcomes.Allowed, response
-}
-
-func (h *Handler) comment(
-	said *comments, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome, remark ledger.Remark,
-) {
-	quota := named(decided.covered.Definitions, remark.Quota)
-	switch refusal := remark.Refusal.(type) {
-	case ledger.Denied:
-		h.wouldRefuse(said, request, attributes, quota, refusal.Resources(), exceededMessage(refusal))
-	case ledger.Undecided:
-		if remark.Unchecked {
-			said.unchecked = append(said.unchecked, uncheckedMessage(refusal))
-			said.warnings = append(said.warnings, uncheckedMessage(refusal))
-			return
-		}
-		said.add(quota.Enforcement.Mode, unknownMessage(refusal))
-	}
-}
-
-// wouldRefuse tells that a quota in the mode Warn or Audit would have refused the request for the sake of these resources.
-func (h *Handler) wouldRefuse(
-	said *comments, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
-	quota *definition.Definition, resources []corev1.ResourceName, message string,
-) {
-	said.add(quota.Enforcement.Mode, message)
-	h.refused(request, attributes, outcomes.Refusal{
-		Quota: quota.Quota.Name, Reason: quotav1.ReasonWouldExceed, Mode: quota.Enforcement.Mode, Resources: resources,
-	}, message)
 }
 
 // add adds the message of a would-be refusal, in the way of a mode.

@@ -7,9 +7,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"reflect"
 
-	jsonv2 "github.com/go-json-experiment/json"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -62,16 +60,4 @@ func usual(request *http.Request, body []byte, review *admissionv1.AdmissionRevi
 		unmarshal(body, review) == nil &&
 		review.Kind == "AdmissionReview" && review.APIVersion == admissionv1.SchemeGroupVersion.String() &&
 		review.Request != nil
-}
-
-// unmarshal decodes into the value of a pointer. It does so in one pass, where Kubernetes' decoder
-// takes several over each request's object: that was a fifth of the operator's CPU time under load.
-// A text that it refuses, such as one with a name twice, is read again by that decoder: it has the
-// last word, and the messages that people know.
-func unmarshal(text []byte, into any) error {
-	if jsonv2.Unmarshal(text, into) == nil {
-		return nil
-	}
-	reflect.ValueOf(into).Elem().SetZero()
-	return json.Unmarshal(text, into) //nolint:wrapcheck // each caller names the text
 }
