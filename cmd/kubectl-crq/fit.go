@@ -127,6 +127,7 @@ type question struct {
 	demands  []fitting.Demand
 	limits   []fitting.Limit
 	rules    *fitting.Rules
+	classes  []resourceapi.DeviceClass
 	notes    []string
 }
 
@@ -155,7 +156,7 @@ func (f *fit) ask(ctx context.Context, cluster client.Client, objects []reading.
 	if err != nil {
 		return question{}, err
 	}
-	asked.rules = fitting.NewRules(types, surroundings)
+	asked.rules, asked.classes = fitting.NewRules(types, surroundings), surroundings.DeviceClasses
 	asked.unviewed, asked.notes = limits.Unviewed, append(asked.notes, limitNotes(&limits)...)
 	asked.notes = append(asked.notes, unreadNotes(unread, asked)...)
 	return asked, nil
@@ -214,7 +215,7 @@ func namespacesOf(objects []reading.Object) []string {
 
 // answer judges, and says so.
 func (f *fit) answer(asked question) error {
-	fitter := fitting.NewFitter(evaluation.New(f.env.clock, evaluation.ClaimSources{}), asked.rules.Admit)
+	fitter := fitting.NewFitter(evaluation.New(f.env.clock, evaluation.ClaimsBy(asked.classes)), asked.rules.Admit)
 	verdict, err := fitter.Fit(asked.demands, asked.limits)
 	if err != nil {
 		return err
@@ -304,6 +305,7 @@ const (
 		"Without maxSurge, or with maxUnavailable of 1 or more, it gets by without. Short of: %s."
 	tightRollout = "There isn't room for the whole surge of %s: pods are replaced in smaller steps, and until then " +
 		"some are refused and tried again. Short of: %s."
+	noDevices  = "You may not read DeviceClasses: devices of claims aren't counted as extended resources, and a quota here limits some."
 	noRuntimes = "You may not read RuntimeClasses: the overhead of pods that name one isn't counted."
 )
 
@@ -342,6 +344,11 @@ func unreadNotes(unread reading.Unread, asked question) []string {
 		made(asked.demands, func(object client.Object) bool {
 			claim, ok := object.(*corev1.PersistentVolumeClaim)
 			return ok && claim.Spec.StorageClassName == nil
+		}))
+	add(noDevices, unread.DeviceClasses && slices.ContainsFunc(asked.limits, reading.ByExtendedResource) &&
+		made(asked.demands, func(object client.Object) bool {
+			_, ok := object.(*resourceapi.ResourceClaim)
+			return ok
 		}))
 	return notes
 }

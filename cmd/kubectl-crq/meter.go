@@ -23,8 +23,8 @@ type meter struct {
 	now        time.Time
 }
 
-func newMeter(clock clock.Clock) meter {
-	return meter{evaluators: evaluation.New(clock, evaluation.ClaimSources{}), now: clock.Now()}
+func newMeter(clock clock.Clock, surroundings fitting.Surroundings) meter {
+	return meter{evaluators: evaluation.New(clock, evaluation.ClaimsBy(surroundings.DeviceClasses)), now: clock.Now()}
 }
 
 // uses returns the object's use of the limit, without zeros.

@@ -90,7 +90,7 @@ func reclaim(ctx context.Context, env *environment, flags *reclaimFlags) error {
 	if err != nil {
 		return err
 	}
-	found, err := findIdle(inventory, newMeter(env.clock), flags.olderThan)
+	found, err := findIdle(inventory, newMeter(env.clock, fitting.Surroundings{}), flags.olderThan)
 	if err != nil {
 		return err
 	}

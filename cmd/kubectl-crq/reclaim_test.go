@@ -26,6 +26,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
@@ -150,7 +151,7 @@ func wantFindings(t *testing.T, stories map[string]story) {
 
 func findingsOf(t *testing.T, objects func(*reading.Inventory)) []string {
 	t.Helper()
-	found, err := findIdle(limited(objects), newMeter(clocktesting.NewFakeClock(noon)), time.Hour)
+	found, err := findIdle(limited(objects), newMeter(clocktesting.NewFakeClock(noon), fitting.Surroundings{}), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -431,7 +432,7 @@ func TestReclaimSaysWhatItLookedFor(t *testing.T) {
 func TestReclaimNamesTheTightestResource(t *testing.T) {
 	found, err := findIdle(limited(func(i *reading.Inventory) {
 		i.Pods, i.Forbidden = []corev1.Pod{oldPod("alone", corev1.PodPending)}, []string{"jobs"}
-	}), newMeter(clocktesting.NewFakeClock(noon)), time.Hour)
+	}), newMeter(clocktesting.NewFakeClock(noon), fitting.Surroundings{}), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

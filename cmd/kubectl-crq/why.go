@@ -80,7 +80,7 @@ func why(ctx context.Context, env *environment, out *output, args []string) erro
 		return err
 	}
 	var unread error
-	found, err := diagnose(situation, types, newMeter(env.clock), func(of render.ObjectName) string {
+	found, err := diagnose(situation, types, newMeter(env.clock, situation.Surroundings), func(of render.ObjectName) string {
 		text, err := reader.Warning(ctx, namespace, of.Kind, of.Name)
 		unread = errors.Join(unread, err)
 		return text

@@ -133,7 +133,7 @@ func (s *scene) diagnosed(t *testing.T, older ...*appsv1.ReplicaSet) (*render.Wh
 	if s.set != nil {
 		s.Present.ReplicaSets = append([]*appsv1.ReplicaSet{s.set}, older...)
 	}
-	return diagnose(s.Situation, fitting.NewTypes(), newMeter(clocktesting.NewFakeClock(noon)),
+	return diagnose(s.Situation, fitting.NewTypes(), newMeter(clocktesting.NewFakeClock(noon), s.Surroundings),
 		func(of render.ObjectName) string { return s.warnings[of.String()] })
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,6 +43,15 @@ type ClaimSources struct {
 	// ClaimsOfPod returns the claims in a namespace that a pod owns and that
 	// were made for its extended resources. May be nil.
 	ClaimsOfPod func(namespace string, podUID types.UID) ([]*resourceapi.ResourceClaim, error)
+}
+
+// ClaimsBy returns the sources by which claims are charged as the extended resources that these classes offer.
+func ClaimsBy(classes []resourceapi.DeviceClass) ClaimSources {
+	offers := extendedresourcecache.NewExtendedResourceCache(logr.Discard())
+	for i := range classes {
+		offers.OnAdd(&classes[i], true)
+	}
+	return ClaimSources{DeviceClasses: func() *extendedresourcecache.ExtendedResourceCache { return offers }}
 }
 
 // Evaluators measure objects. They are made by New and safe for concurrent use.

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,6 +38,7 @@ type Surroundings struct {
 	PriorityClasses []schedulingv1.PriorityClass
 	RuntimeClasses  []nodev1.RuntimeClass
 	StorageClasses  []storagev1.StorageClass
+	DeviceClasses   []resourceapi.DeviceClass
 }
 
 // Rules are the changes that admission makes to new objects.

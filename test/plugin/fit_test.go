@@ -310,6 +310,32 @@ var _ = Describe("kubectl crq fit", func() {
 		p.staysAt(ctx, list("pods", "4"))
 	})
 
+	It("counts the devices of a claim as the extended resource that their class offers, if the user may read that", suite.Since("1.34"), func(ctx SpecContext) {
+		p := newPlace(ctx, "fit-devices", list("requests.fit.example/gpu", "1"))
+		mustCreate(ctx, builders.DeviceClassOffering("fit-gpu", "fit.example/gpu"))
+		const claim = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: two}
+spec:
+  devices:
+    requests:
+    - name: devices
+      exactly: {deviceClassName: fit-gpu, allocationMode: ExactCount, count: 2}
+`
+		got := p.fits(ctx, claim)
+		Expect(got.Result).To(Equal("fits"))
+		Expect(got.Notes).To(ConsistOf(HavePrefix("You may not read DeviceClasses: ")))
+		mustKubectl(ctx, "create", "clusterrole", "fit-devices", "--verb=list", "--resource=deviceclasses.resource.k8s.io")
+		mustKubectl(ctx, "create", "clusterrolebinding", "fit-devices", "--clusterrole=fit-devices", "--user=owner-of-"+p.namespace)
+		Eventually(ctx, func(ctx context.Context) []string { return p.fits(ctx, claim).Notes }).Should(BeEmpty())
+		got = p.fits(ctx, claim)
+		Expect(got.status).To(Equal(1))
+		Expect(difference(list("requests.fit.example/gpu", "1"), got.of("crq/"+p.quota, true))).To(BeEmpty())
+		Eventually(ctx, func(ctx context.Context) string { return p.apply(ctx, claim).stderr }).Should(
+			ContainSubstring("exceeded quota: fit-devices, requested: requests.fit.example/gpu=2"))
+	})
+
 	It("says what a pod must state, in the words of the refusal, and takes a LimitRange's defaults", func(ctx SpecContext) {
 		p := newPlace(ctx, "fit-unstated", list("pods", "9", "requests.cpu", "1"))
 		manifest := strings.Replace(manifests["replicaset"], ", resources: {limits: {cpu: 250m, memory: 64Mi}}", "", 1)

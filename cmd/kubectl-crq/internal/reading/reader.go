@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -144,7 +145,7 @@ func (l *Limits) viewAt(namespace, quota string) int {
 
 // Unread names the objects that the reader was not allowed to read.
 type Unread struct {
-	LimitRanges, PriorityClasses, RuntimeClasses, StorageClasses bool
+	LimitRanges, PriorityClasses, RuntimeClasses, StorageClasses, DeviceClasses bool
 }
 
 // round is calls that are made at the same time.
@@ -179,6 +180,7 @@ func (r *round) classes(into *fitting.Surroundings) {
 	list(r, "priorityclasses", &schedulingv1.PriorityClassList{}, itemsTo(&into.PriorityClasses))
 	list(r, "runtimeclasses", &nodev1.RuntimeClassList{}, itemsTo(&into.RuntimeClasses))
 	list(r, "storageclasses", &storagev1.StorageClassList{}, itemsTo(&into.StorageClasses))
+	list(r, "deviceclasses", &resourceapi.DeviceClassList{}, itemsTo(&into.DeviceClasses))
 }
 
 // unread returns the objects that the user may not read, after wait.
@@ -187,6 +189,7 @@ func (r *round) unread() Unread {
 	return Unread{
 		LimitRanges: refused("limitranges"), PriorityClasses: refused("priorityclasses"),
 		RuntimeClasses: refused("runtimeclasses"), StorageClasses: refused("storageclasses"),
+		DeviceClasses: refused("deviceclasses"),
 	}
 }
 
@@ -291,6 +294,14 @@ func ByPriority(limit fitting.Limit) bool {
 		func(requirement corev1.ScopedResourceSelectorRequirement) bool {
 			return requirement.ScopeName == corev1.ResourceQuotaScopePriorityClass
 		})
+}
+
+// ByExtendedResource reports whether a limit is of an extended resource, which a device class may offer.
+func ByExtendedResource(limit fitting.Limit) bool {
+	return slices.ContainsFunc(quotalists.ResourceNames(limit.Spec.Hard), func(name corev1.ResourceName) bool {
+		offered, isRequest := strings.CutPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
+		return isRequest && strings.Contains(offered, "/")
+	})
 }
 
 // ByStorageClass reports whether a limit is of one storage class alone.

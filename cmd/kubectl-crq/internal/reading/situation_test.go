@@ -144,7 +144,7 @@ func TestTheChainOfASubject(t *testing.T) {
 				t.Errorf("workload %q, want %q", workload, test.workload)
 			}
 			// One more names the namespaces that hold the short resources.
-			if most := int32(15); calls.calls.Load() > most {
+			if most := int32(16); calls.calls.Load() > most {
 				t.Errorf("%d calls, want at most %d", calls.calls.Load(), most)
 			}
 		})
