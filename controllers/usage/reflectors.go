@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -19,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 )
 
 var customResourceDefinition = schema.GroupVersionKind{
@@ -41,7 +41,7 @@ const pageSize = 500
 func objectReflector(
 	events EventSource, version schema.GroupVersionResource, store *objectStore, report func(error),
 ) *cache.Reflector {
-	expected, lister := listerFor(events, version)
+	expected, lister := apiserver.Lister(events.Objects, events.Metadata, version, metav1.NamespaceAll)
 	return objectReflectorOf(version, expected, reporting(lister, report), store)
 }
 
@@ -54,7 +54,8 @@ func objectReflectorOf(
 }
 
 func namespaceReflector(events EventSource, store cache.ReflectorStore) *cache.Reflector {
-	return newReflector(namespacesResource(), metadataLister(events.Metadata, namespacesResource()), &metav1.PartialObjectMetadata{}, store)
+	expected, lister := apiserver.Lister(events.Objects, events.Metadata, namespacesResource(), metav1.NamespaceAll)
+	return newReflector(namespacesResource(), lister, expected, store)
 }
 
 func newReflector(
@@ -63,41 +64,6 @@ func newReflector(
 	return cache.NewReflectorWithOptions(lister, expected, store, cache.ReflectorOptions{
 		Name: "usage", TypeDescription: version.String(),
 	})
-}
-
-func listerFor(events EventSource, version schema.GroupVersionResource) (runtime.Object, *cache.ListWatch) {
-	core := events.Objects.CoreV1()
-	switch version.GroupResource() {
-	case schema.GroupResource{Resource: "pods"}:
-		return &corev1.Pod{}, typedLister(core.Pods(""))
-	case schema.GroupResource{Resource: "services"}:
-		return &corev1.Service{}, typedLister(core.Services(""))
-	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
-		return &corev1.PersistentVolumeClaim{}, typedLister(core.PersistentVolumeClaims(""))
-	case DeviceClaims:
-		return &resourceapi.ResourceClaim{}, typedLister(events.Objects.ResourceV1().ResourceClaims(""))
-	default:
-		return &metav1.PartialObjectMetadata{}, metadataLister(events.Metadata, version)
-	}
-}
-
-// listWatcher has the methods that all typed clients have in common.
-type listWatcher[L runtime.Object] interface {
-	List(ctx context.Context, options metav1.ListOptions) (L, error)
-	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-}
-
-func typedLister[L runtime.Object](client listWatcher[L]) *cache.ListWatch {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return client.List(ctx, options)
-		},
-		WatchFuncWithContext: client.Watch,
-	}
-}
-
-func metadataLister(client metadata.Interface, version schema.GroupVersionResource) *cache.ListWatch {
-	return typedLister(client.Resource(version))
 }
 
 // shrinking wraps a lister so that of a page only the results of shrink are kept.

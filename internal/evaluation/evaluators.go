@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	resourcequotaapi "k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota"
 	quota "k8s.io/apiserver/pkg/quota/v1"
-	"k8s.io/apiserver/pkg/quota/v1/generic"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
@@ -76,25 +75,10 @@ func New(clock clock.Clock, claims ClaimSources, limited ...resourcequotaapi.Lim
 	}
 	special := map[schema.GroupResource]quota.Evaluator{}
 	made := &Evaluators{special: special, limited: limited, lists: newSharedLists(), claims: &claimEvaluators{sources: claims}}
-	for _, evaluator := range []quota.Evaluator{
-		newPodEvaluator(clock),
-		core.NewServiceEvaluator(nil),
-		core.NewPersistentVolumeClaimEvaluator(nil),
-		made.claims.now(),
-		newCountWithAlias("configmaps", corev1.ResourceConfigMaps),
-		newCountWithAlias("replicationcontrollers", corev1.ResourceReplicationControllers),
-		newCountWithAlias("resourcequotas", corev1.ResourceQuotas),
-		newCountWithAlias("secrets", corev1.ResourceSecrets),
-	} {
-		special[evaluator.GroupResource()] = evaluator
+	for _, kind := range kinds {
+		special[kind.resource] = kind.evaluator(clock, made.claims)
 	}
 	return made
-}
-
-// newCountWithAlias returns the evaluator of a core resource whose count has
-// two names, as in "count/secrets" and "secrets".
-func newCountWithAlias(resource string, alias corev1.ResourceName) quota.Evaluator {
-	return generic.NewObjectCountEvaluator(schema.GroupResource{Resource: resource}, nil, alias)
 }
 
 // noClaimsOfPod makes the upstream evaluator charge a claim in full: without the

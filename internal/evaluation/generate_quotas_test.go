@@ -21,7 +21,7 @@ func limitableNames() []corev1.ResourceName {
 		"nic.deviceclass.resource.k8s.io/devices", "silver.storageclass.storage.k8s.io/requests.storage",
 		"count/pods", "count/services", "count/persistentvolumeclaims", "count/resourceclaims.resource.k8s.io",
 	}
-	for _, rows := range []map[string]row{computeRows(), storageRows(), countRows()} {
+	for _, rows := range []map[string]row{computeRows(), storageRows(), limitRows()} {
 		for _, row := range rows {
 			names = append(names, row.limited)
 		}

@@ -95,21 +95,24 @@ type Rule struct {
 // that have already happened to an object that was charged when it was requested.
 // Counting sees them.
 func Rules(resource schema.GroupResource) []Rule {
-	create := Rule{Operations: []admission.Operation{admission.Create}}
-	createOrUpdate := Rule{Operations: []admission.Operation{admission.Create, admission.Update}}
-	resize := Rule{Subresource: "resize", Operations: []admission.Operation{admission.Update}}
-	switch neededObject(resource).(type) {
-	case *corev1.Pod:
-		// An update charges where it moves the pod to another scope: only
-		// activeDeadlineSeconds can, see the scope Terminating.
-		return []Rule{createOrUpdate, resize}
-	case *corev1.Service, *corev1.PersistentVolumeClaim, *resourceapi.ResourceClaim:
-		return []Rule{createOrUpdate}
-	}
 	if isIgnored(resource) {
 		return nil
 	}
-	return []Rule{create}
+	if requests := kindOf(resource).requests; requests != nil {
+		return requests()
+	}
+	return []Rule{{Operations: []admission.Operation{admission.Create}}}
+}
+
+// onChange are the requests that create or update an object.
+func onChange() []Rule {
+	return []Rule{{Operations: []admission.Operation{admission.Create, admission.Update}}}
+}
+
+// onChangeOrResize are those of pods. An update charges where it moves the pod to another scope: only
+// activeDeadlineSeconds can, see the scope Terminating.
+func onChangeOrResize() []Rule {
+	return append(onChange(), Rule{Subresource: "resize", Operations: []admission.Operation{admission.Update}})
 }
 
 // NeedsObject reports whether only the whole object shows its cost. For all other
@@ -121,17 +124,7 @@ func NeedsObject(resource schema.GroupResource) bool {
 // neededObject returns a nil pointer of the type that a resource's evaluator
 // looks into, and nil if it doesn't look at the object.
 func neededObject(resource schema.GroupResource) runtime.Object {
-	switch resource {
-	case schema.GroupResource{Resource: "pods"}:
-		return (*corev1.Pod)(nil)
-	case schema.GroupResource{Resource: "services"}:
-		return (*corev1.Service)(nil)
-	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
-		return (*corev1.PersistentVolumeClaim)(nil)
-	case schema.GroupResource{Group: resourceapi.GroupName, Resource: "resourceclaims"}:
-		return (*resourceapi.ResourceClaim)(nil)
-	}
-	return nil
+	return kindOf(resource).object
 }
 
 // checkObject returns an error for an object that the resource's evaluator can't

@@ -4,12 +4,19 @@
 package evaluation
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
 // row is a row of the tables in the documentation of ResourceQuota: one name,
@@ -50,44 +57,32 @@ func storageRows() map[string]row {
 		"claims of one class":         {"gold.storageclass.storage.k8s.io/persistentvolumeclaims", volumeClaims(), gold, "1"},
 		"devices of one class":        {"gpu.deviceclass.resource.k8s.io/devices", resourceClaims(), resourceClaimOf(exactly("gpu", 4)), "4"},
 		"devices by implicit name":    {"requests.deviceclass.resource.kubernetes.io/gpu", pods(), podOf(container("train", amountsOf("deviceclass.resource.kubernetes.io/gpu", "2"), nil)), "2"},
+		"load balancers' ports":       {"services.nodeports", services(), serviceOf(corev1.ServiceTypeLoadBalancer, 0, 0, 0), "3"},
 		"resource claims are counted": {"count/resourceclaims.resource.k8s.io", resourceClaims(), resourceClaimOf(), "1"},
 	}
 }
 
-func countRows() map[string]row {
-	object := metadataOf
-	core := func(resource string) schema.GroupResource { return schema.GroupResource{Resource: resource} }
-	in := func(group, resource string) schema.GroupResource {
-		return schema.GroupResource{Group: group, Resource: resource}
+// limitRows are the rows of builders.Limits. Objects of which only metadata is needed are reduced to that.
+func limitRows() map[string]row {
+	rows := map[string]row{}
+	for _, limit := range builders.Limits() {
+		var object runtime.Object = limit.Object("team-a", "object")
+		kind, err := apiutil.GVKForObject(object, scheme.Scheme)
+		if err != nil {
+			panic(err)
+		}
+		resource, _ := meta.UnsafeGuessKindToResource(kind)
+		if !NeedsObject(resource.GroupResource()) {
+			object = metadataOf(kind.Kind)
+		}
+		rows[string(limit.Name)] = row{limit.Name, resource.GroupResource(), object, limit.Unit}
 	}
-	return map[string]row{
-		"count of pods":           {"count/pods", pods(), typicalPod(), "1"},
-		"count of volume claims":  {"count/persistentvolumeclaims", volumeClaims(), volumeClaimOf("", "1"), "1"},
-		"count of services":       {"count/services", services(), serviceOf(corev1.ServiceTypeClusterIP), "1"},
-		"count of secrets":        {"count/secrets", core("secrets"), object("Secret"), "1"},
-		"count of config maps":    {"count/configmaps", core("configmaps"), object("ConfigMap"), "1"},
-		"count of deployments":    {"count/deployments.apps", in("apps", "deployments"), object("Deployment"), "1"},
-		"count of replica sets":   {"count/replicasets.apps", in("apps", "replicasets"), object("ReplicaSet"), "1"},
-		"count of stateful sets":  {"count/statefulsets.apps", in("apps", "statefulsets"), object("StatefulSet"), "1"},
-		"count of jobs":           {"count/jobs.batch", in("batch", "jobs"), object("Job"), "1"},
-		"count of cron jobs":      {"count/cronjobs.batch", in("batch", "cronjobs"), object("CronJob"), "1"},
-		"count of pod templates":  {"count/podtemplates", core("podtemplates"), object("PodTemplate"), "1"},
-		"count of custom objects": {"count/widgets.example.com", in("example.com", "widgets"), object("Widget"), "1"},
-		"config maps":             {"configmaps", core("configmaps"), object("ConfigMap"), "1"},
-		"pods":                    {"pods", pods(), typicalPod(), "1"},
-		"replication controllers": {"replicationcontrollers", core("replicationcontrollers"), object("ReplicationController"), "1"},
-		"resource quotas":         {"resourcequotas", core("resourcequotas"), object("ResourceQuota"), "1"},
-		"services":                {"services", services(), serviceOf(corev1.ServiceTypeClusterIP), "1"},
-		"load balancers":          {"services.loadbalancers", services(), serviceOf(corev1.ServiceTypeLoadBalancer, 0), "1"},
-		"node ports":              {"services.nodeports", services(), serviceOf(corev1.ServiceTypeNodePort, 30000, 30001), "2"},
-		"load balancers' ports":   {"services.nodeports", services(), serviceOf(corev1.ServiceTypeLoadBalancer, 0, 0, 0), "3"},
-		"secrets":                 {"secrets", core("secrets"), object("Secret"), "1"},
-	}
+	return rows
 }
 
 func TestEveryDocumentedNameIsChargedAndCounted(t *testing.T) {
 	for table, rows := range map[string]map[string]row{
-		"compute": computeRows(), "storage": storageRows(), "count": countRows(),
+		"compute": computeRows(), "storage": storageRows(), "limit": limitRows(),
 	} {
 		for name, row := range rows {
 			t.Run(table+"/"+name, func(t *testing.T) { testRow(t, row) })
@@ -95,10 +90,26 @@ func TestEveryDocumentedNameIsChargedAndCounted(t *testing.T) {
 	}
 }
 
+// Names may have a placeholder in the page.
+func TestEveryNameIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/administrator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	placeholders := strings.NewReplacer("gold.", "CLASS.", "fpga.", "CLASS.", "-2Mi", "-SIZE", "vndr.example/gpu", "DOMAIN/NAME",
+		"deviceclass.resource.kubernetes.io/fpga", "DOMAIN/NAME")
+	for _, limit := range builders.Limits() {
+		name := placeholders.Replace(string(limit.Name))
+		if !strings.HasPrefix(name, countPrefix) && !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/administrator.md, What can be limited: %s is missing", name)
+		}
+	}
+}
+
 // testRow creates the row's object under a quota that limits the row's name and a
 // quota that limits something else.
 func testRow(t *testing.T, row row) {
-	evaluators := newTestEvaluators()
+	evaluators := New(clockAt{now: testNow()}, ClaimSources{DeviceClasses: deviceClasses("fpga", "vndr.example/fpga")})
 	quotas := []Quota{quotaOf("other", "count/others.example.com"), quotaOf("limited", row.limited)}
 	want := amountsOf(string(row.limited), row.want)
 

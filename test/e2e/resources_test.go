@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,132 +16,45 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
-// row is one row of the tables of resources that a quota can limit.
-type row struct {
-	resource corev1.ResourceName
-	// unit is what one object uses, as it is written in messages; double is
-	// twice as much.
-	unit, double string
-	// object makes an object that uses one unit.
-	object func(namespace, name string) client.Object
-}
-
 // countsAndDenies shows that two namespaces together get two units of the
 // resource and not a third, until one is given back.
-func (r row) countsAndDenies(ctx SpecContext) {
+func countsAndDenies(ctx SpecContext, r builders.Limit) {
 	GinkgoHelper()
 	team := newTeam()
 	here, there := team.namespace(ctx), team.namespace(ctx)
-	quota := enforce(ctx, team.quota().Hard(r.resource, r.double))
-	resource := string(r.resource)
+	quota := enforce(ctx, team.quota().Hard(r.Name, r.Double))
+	resource := string(r.Name)
 
-	first := mustCreate(ctx, r.object(here, "first"))
-	eventuallyUses(ctx, quota, resource+"="+r.unit)
-	mustCreate(ctx, r.object(there, "second"))
-	eventuallyUses(ctx, quota, resource+"="+r.double)
-	Expect(slice(ctx, quota, here)).To(Equal(resource + "=" + r.unit))
-	Expect(slice(ctx, quota, there)).To(Equal(resource + "=" + r.unit))
+	first := mustCreate(ctx, r.Object(here, "first"))
+	eventuallyUses(ctx, quota, resource+"="+r.Unit)
+	mustCreate(ctx, r.Object(there, "second"))
+	eventuallyUses(ctx, quota, resource+"="+r.Double)
+	Expect(slice(ctx, quota, here)).To(Equal(resource + "=" + r.Unit))
+	Expect(slice(ctx, quota, there)).To(Equal(resource + "=" + r.Unit))
 
-	third := func(ctx context.Context) error { return api.Create(ctx, r.object(there, "third")) }
-	Expect(third(ctx)).To(BeRefused(exceeded(quota.Name, resource, r.unit, r.double, r.double)))
-	eventuallyUses(ctx, quota, resource+"="+r.double)
+	third := func(ctx context.Context) error { return api.Create(ctx, r.Object(there, "third")) }
+	Expect(third(ctx)).To(BeRefused(exceeded(quota.Name, resource, r.Unit, r.Double, r.Double)))
+	eventuallyUses(ctx, quota, resource+"="+r.Double)
 
 	mustDelete(ctx, first)
-	eventuallyUses(ctx, quota, resource+"="+r.unit)
+	eventuallyUses(ctx, quota, resource+"="+r.Unit)
 	Expect(third(ctx)).To(Succeed())
 }
 
 var _ = Describe("A resource that can be limited", func() {
-	pod := func(build func(*builders.PodBuilder) *builders.PodBuilder) func(namespace, name string) client.Object {
-		return func(namespace, name string) client.Object { return build(builders.Pod(namespace, name)).Obj() }
+	for _, limit := range builders.Limits() {
+		It("is counted in all namespaces together, and denied beyond the limit: "+string(limit.Name),
+			append(since(limit), func(ctx SpecContext) { countsAndDenies(ctx, limit) })...)
 	}
-	requesting := func(name corev1.ResourceName, quantity string) func(namespace, name string) client.Object {
-		return pod(func(p *builders.PodBuilder) *builders.PodBuilder { return p.Request(name, quantity) })
-	}
-	limitedTo := func(name corev1.ResourceName, quantity string) func(namespace, name string) client.Object {
-		return pod(func(p *builders.PodBuilder) *builders.PodBuilder { return p.Limit(name, quantity) })
-	}
-	hugePages := pod(func(p *builders.PodBuilder) *builders.PodBuilder {
-		return p.Limit("hugepages-2Mi", "4Mi").Request("memory", "64Mi")
-	})
-	volumes := func(namespace, name string) client.Object { return builders.VolumeClaim(namespace, name).Obj() }
-	gold := func(namespace, name string) client.Object {
-		return builders.VolumeClaim(namespace, name).StorageClass("gold").Size("5Gi").Obj()
-	}
-	services := func(namespace, name string) client.Object { return builders.Service(namespace, name).Obj() }
-	loadBalancers := func(namespace, name string) client.Object {
-		return builders.Service(namespace, name).Type(corev1.ServiceTypeLoadBalancer, 80, 443).Obj()
-	}
-	nodePorts := func(namespace, name string) client.Object {
-		return builders.Service(namespace, name).Type(corev1.ServiceTypeNodePort, 80, 443).Obj()
-	}
-	devices := func(namespace, name string) client.Object {
-		return builders.DeviceClaim(namespace, name).Exactly("fpga", 3).Obj()
-	}
-
-	DescribeTable("is counted in all namespaces together, and denied beyond the limit",
-		func(ctx SpecContext, r row) { r.countsAndDenies(ctx) },
-		func(r row) string { return string(r.resource) },
-
-		// Compute.
-		Entry(nil, row{"cpu", "250m", "500m", requesting("cpu", "250m")}),
-		Entry(nil, row{"requests.cpu", "250m", "500m", requesting("cpu", "250m")}),
-		Entry(nil, row{"limits.cpu", "1", "2", limitedTo("cpu", "1")}),
-		Entry(nil, row{"memory", "64Mi", "128Mi", requesting("memory", "64Mi")}),
-		Entry(nil, row{"requests.memory", "64Mi", "128Mi", requesting("memory", "64Mi")}),
-		Entry(nil, row{"limits.memory", "64Mi", "128Mi", limitedTo("memory", "64Mi")}),
-		Entry(nil, row{"hugepages-2Mi", "4Mi", "8Mi", hugePages}),
-		Entry(nil, row{"requests.hugepages-2Mi", "4Mi", "8Mi", hugePages}),
-		Entry(nil, row{"requests.vndr.example/gpu", "2", "4", limitedTo("vndr.example/gpu", "2")}),
-
-		// Storage.
-		Entry(nil, row{"requests.storage", "1Gi", "2Gi", volumes}),
-		Entry(nil, row{"persistentvolumeclaims", "1", "2", volumes}),
-		Entry(nil, row{"gold.storageclass.storage.k8s.io/requests.storage", "5Gi", "10Gi", gold}),
-		Entry(nil, row{"gold.storageclass.storage.k8s.io/persistentvolumeclaims", "1", "2", gold}),
-		Entry(nil, row{"ephemeral-storage", "1Gi", "2Gi", requesting("ephemeral-storage", "1Gi")}),
-		Entry(nil, row{"requests.ephemeral-storage", "1Gi", "2Gi", requesting("ephemeral-storage", "1Gi")}),
-		Entry(nil, row{"limits.ephemeral-storage", "1Gi", "2Gi", limitedTo("ephemeral-storage", "1Gi")}),
-
-		// Counts that have a name of their own.
-		Entry(nil, row{"configmaps", "1", "2", counted(builders.ConfigMap)}),
-		Entry(nil, row{"pods", "1", "2", requesting("cpu", "1m")}),
-		Entry(nil, row{"replicationcontrollers", "1", "2", counted(builders.ReplicationController)}),
-		Entry(nil, row{"resourcequotas", "1", "2", counted(builders.ResourceQuota)}),
-		Entry(nil, row{"services", "1", "2", services}),
-		Entry(nil, row{"services.loadbalancers", "1", "2", loadBalancers}),
-		Entry(nil, row{"services.nodeports", "2", "4", nodePorts}),
-		Entry(nil, row{"secrets", "1", "2", counted(builders.Secret)}),
-
-		// Counts of any resource.
-		Entry(nil, row{"count/pods", "1", "2", requesting("cpu", "1m")}),
-		Entry(nil, row{"count/persistentvolumeclaims", "1", "2", volumes}),
-		Entry(nil, row{"count/services", "1", "2", services}),
-		Entry(nil, row{"count/secrets", "1", "2", counted(builders.Secret)}),
-		Entry(nil, row{"count/configmaps", "1", "2", counted(builders.ConfigMap)}),
-		Entry(nil, row{"count/replicationcontrollers", "1", "2", counted(builders.ReplicationController)}),
-		Entry(nil, row{"count/resourcequotas", "1", "2", counted(builders.ResourceQuota)}),
-		Entry(nil, row{"count/podtemplates", "1", "2", counted(builders.PodTemplate)}),
-		Entry(nil, row{"count/deployments.apps", "1", "2", func(namespace, name string) client.Object {
-			return builders.Deployment(namespace, name, 0)
-		}}),
-		Entry(nil, row{"count/replicasets.apps", "1", "2", counted(builders.ReplicaSet)}),
-		Entry(nil, row{"count/statefulsets.apps", "1", "2", counted(builders.StatefulSet)}),
-		Entry(nil, row{"count/jobs.batch", "1", "2", counted(builders.Job)}),
-		Entry(nil, row{"count/cronjobs.batch", "1", "2", counted(builders.CronJob)}),
-		Entry(nil, row{"count/leases.coordination.k8s.io", "1", "2", counted(builders.Lease)}),
-		Entry(nil, row{"count/networkpolicies.networking.k8s.io", "1", "2", counted(builders.NetworkPolicy)}),
-		Entry(nil, row{"count/roles.rbac.authorization.k8s.io", "1", "2", counted(builders.Role)}),
-		Entry(nil, row{"count/widgets.example.com", "1", "2", func(namespace, name string) client.Object {
-			return builders.Custom(widget, namespace, name)
-		}}),
-
-		// Devices.
-		Entry(nil, suite.Since(devicesSince), row{"count/resourceclaims.resource.k8s.io", "1", "2", devices}),
-		Entry(nil, suite.Since(devicesSince), row{"fpga.deviceclass.resource.k8s.io/devices", "3", "6", devices}),
-		Entry(nil, suite.Since(devicesSince), row{"requests.deviceclass.resource.kubernetes.io/fpga", "3", "6", devices}),
-	)
 })
+
+// since leaves a spec out on versions of Kubernetes that don't have what it limits.
+func since(limit builders.Limit) []any {
+	if limit.Since == "" {
+		return nil
+	}
+	return []any{suite.Since(limit.Since)}
+}
 
 var _ = Describe("An object", func() {
 	It("is counted and denied in whichever version it is created", func(ctx SpecContext) {
@@ -183,8 +95,3 @@ var _ = Describe("An object", func() {
 		mustCreate(ctx, builders.ConfigMap(namespace, "next"))
 	})
 })
-
-// counted turns the maker of an object of one type into that of any.
-func counted[T client.Object](maker func(namespace, name string) T) func(namespace, name string) client.Object {
-	return func(namespace, name string) client.Object { return maker(namespace, name) }
-}

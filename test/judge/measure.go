@@ -36,22 +36,15 @@ type measures struct {
 
 func newMeasures(clock clock.Clock, layout layout) *measures {
 	m := &measures{layout: layout, evaluators: map[schema.GroupResource]quota.Evaluator{}}
-	for _, evaluator := range []quota.Evaluator{
-		core.NewPodEvaluator(nil, clock),
-		core.NewServiceEvaluator(nil),
-		core.NewPersistentVolumeClaimEvaluator(nil),
-		countWithAlias("configmaps", corev1.ResourceConfigMaps),
-		countWithAlias("replicationcontrollers", corev1.ResourceReplicationControllers),
-		countWithAlias("resourcequotas", corev1.ResourceQuotas),
-		countWithAlias("secrets", corev1.ResourceSecrets),
-	} {
+	isMeasured := func(resource schema.GroupVersionResource) bool { return resource.Resource != "resourceclaims" }
+	all, err := core.NewEvaluators(nil, nil, isMeasured)
+	if err != nil {
+		panic(err) // only resource claims need anything that may fail
+	}
+	for _, evaluator := range append(all, core.NewPodEvaluator(nil, clock)) {
 		m.evaluators[evaluator.GroupResource()] = evaluator
 	}
 	return m
-}
-
-func countWithAlias(resource string, alias corev1.ResourceName) quota.Evaluator {
-	return generic.NewObjectCountEvaluator(schema.GroupResource{Resource: resource}, nil, alias)
 }
 
 func (m *measures) evaluator(resource schema.GroupResource) quota.Evaluator {

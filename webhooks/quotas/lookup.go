@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 )
 
 // +kubebuilder:rbac:groups=quota.openshift.io,resources=clusterresourcequotas,verbs=get
@@ -149,25 +148,14 @@ func (l *Lookup) Visit(
 	}
 }
 
-// page lists whole objects if evaluators look into them, and metadata of others.
+// page lists what the evaluators look into.
 //
 //nolint:wrapcheck // the caller names the action
 func (l *Lookup) page(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions,
 ) (page runtime.Object, next string, err error) {
-	core := l.typed.CoreV1()
-	switch resource.GroupResource() {
-	case corev1.Resource("pods"):
-		page, err = core.Pods(namespace).List(ctx, options)
-	case corev1.Resource("services"):
-		page, err = core.Services(namespace).List(ctx, options)
-	case corev1.Resource("persistentvolumeclaims"):
-		page, err = core.PersistentVolumeClaims(namespace).List(ctx, options)
-	case resourceapi.Resource("resourceclaims"):
-		page, err = l.typed.ResourceV1().ResourceClaims(namespace).List(ctx, options)
-	default:
-		page, err = l.metadata.Resource(resource).Namespace(namespace).List(ctx, options)
-	}
+	_, lister := apiserver.Lister(l.typed, l.metadata, resource, namespace)
+	page, err = lister.ListWithContext(ctx, options)
 	if err != nil {
 		return nil, "", err
 	}
