@@ -43,8 +43,8 @@ func byNamespace(records []waiting.Record) map[string][]waiting.Record {
 // Nothing in it changes while they wait, except their number, and now and then their shortage.
 func waitingIn(records []waiting.Record, woken bool) ([]quotav1.WaitingOwner, []metav1.Condition) {
 	if len(records) == 0 {
-		return nil, []metav1.Condition{condition(quotav1.ConditionBlocked, metav1.ConditionFalse, quotav1.ReasonNoneWaiting,
-			"no workload of this namespace waits for room")}
+		return nil, []metav1.Condition{typed(quotav1.ConditionBlocked, decided(
+			metav1.ConditionFalse, quotav1.ReasonNoneWaiting, "no workload of this namespace waits for room"))}
 	}
 	named := make([]quotav1.WaitingOwner, 0, min(len(records), namedWaiting))
 	for i := range records[:min(len(records), namedWaiting)] {
@@ -52,8 +52,8 @@ func waitingIn(records []waiting.Record, woken bool) ([]quotav1.WaitingOwner, []
 			Kind: string(records[i].Kind), Name: records[i].Name, Since: seconds(records[i].Since), Short: records[i].Short,
 		})
 	}
-	return named, []metav1.Condition{condition(quotav1.ConditionBlocked, metav1.ConditionTrue, quotav1.ReasonWaitingForRoom,
-		blockedMessage(named[0], len(records), woken))}
+	return named, []metav1.Condition{typed(quotav1.ConditionBlocked, decided(
+		metav1.ConditionTrue, quotav1.ReasonWaitingForRoom, blockedMessage(named[0], len(records), woken)))}
 }
 
 // blockedMessage says how many workloads wait, since when, the shortage of the first of them, and the advice.

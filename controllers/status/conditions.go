@@ -24,10 +24,38 @@ import (
 // lookAtLog is the last resort.
 const lookAtLog = "if it lasts, the log of the operator's leader says why"
 
-func (f facts) conditions(total corev1.ResourceQuotaStatus) []metav1.Condition {
-	ready, enforced, unavailable := f.ready(), f.enforced(), f.resourceUnavailable()
-	conditions := []metav1.Condition{ready, enforced, f.exceeded(total), unavailable, f.protectedSelected()}
-	if progress := f.progress(ready, enforced, unavailable); progress != nil {
+// row is a condition of a ClusterResourceQuota.
+type row struct {
+	kind string
+	// good is the status if all is well.
+	good metav1.ConditionStatus
+	// forced: the spec is in force only while the status is good.
+	forced bool
+	// decide returns the condition without its type.
+	decide func(facts) metav1.Condition
+}
+
+// rows are all conditions but those of progress, in the order of the status.
+func rows() []row {
+	return []row{
+		{quotav1.ConditionReady, metav1.ConditionTrue, true, facts.ready},
+		{quotav1.ConditionEnforced, metav1.ConditionTrue, true, facts.enforced},
+		{quotav1.ConditionExceeded, metav1.ConditionFalse, false, facts.exceeded},
+		{quotav1.ConditionResourceUnavailable, metav1.ConditionFalse, true, facts.resourceUnavailable},
+		{quotav1.ConditionProtectedSelected, metav1.ConditionFalse, false, facts.protectedSelected},
+	}
+}
+
+func (f facts) conditions() []metav1.Condition {
+	var conditions, unmet []metav1.Condition
+	for _, row := range rows() {
+		one := typed(row.kind, row.decide(f))
+		conditions = append(conditions, one)
+		if row.forced && one.Status != row.good {
+			unmet = append(unmet, one)
+		}
+	}
+	if progress := f.progress(unmet); progress != nil {
 		conditions = append(conditions, *progress)
 	}
 	return conditions
@@ -36,36 +64,36 @@ func (f facts) conditions(total corev1.ResourceQuotaStatus) []metav1.Condition {
 func (f facts) ready() metav1.Condition {
 	switch {
 	case f.invalid != nil:
-		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
+		return decided(metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
 			f.invalid.Error()+": correct the spec")
 	case f.trouble != nil && !f.trouble.Untaken:
-		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerUnavailable, fmt.Sprintf(
+		return decided(metav1.ConditionFalse, quotav1.ReasonLedgerUnavailable, fmt.Sprintf(
 			"the quota's ledger can't be read or written since %s, so what the quota limits is %s: %s: "+
 				"see what makes the API server answer so, such as a missing right, "+
 				"a policy or webhook that refuses the operator, or a full etcd",
 			f.trouble.Since.UTC().Format(time.RFC3339), f.untilDecided(), f.trouble.Err))
 	case !f.sealedUntil.IsZero():
-		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerLost, fmt.Sprintf(
+		return decided(metav1.ConditionFalse, quotav1.ReasonLedgerLost, fmt.Sprintf(
 			"the ledger was deleted, edited or restored at about %s: requests that the quota limits are %s until %s, "+
 				"when all requests that were under way have succeeded or failed, and their objects are counted: "+
 				"if nobody restored a backup, find out who may write QuotaLedgers, and remove that right; if it lasts longer, "+
 				"the log of the operator's leader says why",
 			f.ledger.Sealed.UTC().Format(time.RFC3339), f.untilCounted(), f.sealedUntil.UTC().Format(time.RFC3339)))
 	case f.countedGeneration != f.generation:
-		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
+		return decided(metav1.ConditionFalse, quotav1.ReasonCounting,
 			"counting what the selected namespaces use: requests for what is limited are "+f.untilCounted()+
 				" until that is done; wait, and "+lookAtLog)
 	case len(f.uncounted) > 0:
-		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
+		return decided(metav1.ConditionFalse, quotav1.ReasonCounting,
 			"not counted yet: "+join(f.uncounted)+": requests for that are "+f.untilCounted()+
 				" until it is; wait, and if it lasts, look at the condition ResourceUnavailable, and at the log of the operator's leader")
 	case f.trouble != nil:
-		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonNotSettled, fmt.Sprintf(
+		return decided(metav1.ConditionFalse, quotav1.ReasonNotSettled, fmt.Sprintf(
 			"the quota's ledger has not taken the count since %s: %s: what is deleted makes no room, and requests may be %s "+
 				"because usage is unknown: see what refuses the operator's writes, such as a policy or webhook",
 			f.trouble.Since.UTC().Format(time.RFC3339), whyUntaken(f.trouble.Err), f.untilCounted()))
 	default:
-		return condition(quotav1.ConditionReady, metav1.ConditionTrue, quotav1.ReasonCounted,
+		return decided(metav1.ConditionTrue, quotav1.ReasonCounted,
 			"usage is counted and follows every change")
 	}
 }
@@ -80,26 +108,26 @@ func whyUntaken(err error) string {
 func (f facts) enforced() metav1.Condition {
 	switch {
 	case f.invalid != nil:
-		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec, f.whileInvalid())
+		return decided(metav1.ConditionFalse, quotav1.ReasonInvalidSpec, f.whileInvalid())
 	case f.verdict.Enforcement == webhookconfig.Proved:
-		return condition(quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, f.enforcedHow())
+		return decided(metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, f.enforcedHow())
 	case f.verdict.Enforcement == webhookconfig.Edited:
-		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookEdited, f.verdict.Edit+
+		return decided(metav1.ConditionFalse, quotav1.ReasonWebhookEdited, f.verdict.Edit+
 			": requests that the quota limits may pass unchecked until the operator's repair lasts: "+
 			"exempt the configuration from the tool that edits it, or stop that tool")
 	case f.verdict.Enforcement == webhookconfig.Unprovable:
-		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonProbeFailed, probeFailed(f.verdict.Failure))
+		return decided(metav1.ConditionFalse, quotav1.ReasonProbeFailed, probeFailed(f.verdict.Failure))
 	case f.verdict.Enforcement == webhookconfig.Unknown && f.before != nil && f.before.ObservedGeneration == f.generation:
 		return *f.before // another leader knew; this one finds out within seconds
 	case f.verdict.Enforcement == webhookconfig.Unproved:
-		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
+		return decided(metav1.ConditionFalse, quotav1.ReasonWebhookPending,
 			"the webhook configuration covers the quota, and the API server has not loaded it yet: wait, and "+lookAtLog)
 	case f.verdict.Failure != "":
-		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
+		return decided(metav1.ConditionFalse, quotav1.ReasonWebhookPending,
 			"the webhook is not called for all that is limited, because the webhook configuration can't be written: "+f.verdict.Failure+
 				": correct what the error names; the operator tries again each second")
 	default:
-		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
+		return decided(metav1.ConditionFalse, quotav1.ReasonWebhookPending,
 			"the webhook is not called yet for every resource that is limited, in every namespace that is selected: wait, and "+lookAtLog)
 	}
 }
@@ -176,10 +204,10 @@ func (f facts) untilCounted() string {
 // protectedSelected says which of the selected namespaces no quota limits.
 func (f facts) protectedSelected() metav1.Condition {
 	if len(f.protected) == 0 {
-		return condition(quotav1.ConditionProtectedSelected, metav1.ConditionFalse, quotav1.ReasonNoneProtected,
+		return decided(metav1.ConditionFalse, quotav1.ReasonNoneProtected,
 			"no protected namespace is selected")
 	}
-	return condition(quotav1.ConditionProtectedSelected, metav1.ConditionTrue, quotav1.ReasonProtectedNamespaces,
+	return decided(metav1.ConditionTrue, quotav1.ReasonProtectedNamespaces,
 		"selected and counted, but never limited, so that the cluster can heal itself: "+strings.Join(f.protected, ", ")+
 			"; exclude them by the selector")
 }
@@ -202,14 +230,19 @@ func (f facts) resourceUnavailable() metav1.Condition {
 		messages = append(messages, problem.Message)
 	}
 	if reason == "" {
-		return condition(quotav1.ConditionResourceUnavailable, metav1.ConditionFalse, quotav1.ReasonAllAvailable,
+		return decided(metav1.ConditionFalse, quotav1.ReasonAllAvailable,
 			"every limited resource can be counted")
 	}
-	return condition(quotav1.ConditionResourceUnavailable, metav1.ConditionTrue, reason, strings.Join(messages, "; "))
+	return decided(metav1.ConditionTrue, reason, strings.Join(messages, "; "))
 }
 
-func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: shorten(message)}
+func typed(kind string, condition metav1.Condition) metav1.Condition {
+	condition.Type = kind
+	return condition
+}
+
+func decided(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Status: status, Reason: reason, Message: shorten(message)}
 }
 
 // maxMessage is as much as a person reads, and well below the API server's limit

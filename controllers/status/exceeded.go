@@ -181,10 +181,10 @@ type excess struct {
 	unavailable, others []string
 }
 
-func (f facts) excess(total corev1.ResourceQuotaStatus, before map[corev1.ResourceName]string) excess {
+func (f facts) excess(before map[corev1.ResourceName]string) excess {
 	var found excess
-	for _, name := range slices.Sorted(maps.Keys(total.Used)) {
-		used, hard := total.Used[name], total.Hard[name]
+	for _, name := range slices.Sorted(maps.Keys(f.total.Used)) {
+		used, hard := f.total.Used[name], f.total.Hard[name]
 		if used.Cmp(hard) <= 0 {
 			continue
 		}
@@ -203,11 +203,11 @@ func (f facts) excess(total corev1.ResourceQuotaStatus, before map[corev1.Resour
 // exceeded lists the resources of which more is used than is allowed. Reserved
 // amounts are not used yet: if a limit is lowered below used and reserved
 // amounts, the condition becomes True once enough of it is used.
-func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
+func (f facts) exceeded() metav1.Condition {
 	before := saidUnavailable(f.remembered.exceeded)
-	found := f.excess(total, before)
+	found := f.excess(before)
 	isTrue := func(reason string, parts []string, next string) metav1.Condition {
-		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, reason, strings.Join(parts, ", ")+"; "+next)
+		return decided(metav1.ConditionTrue, reason, strings.Join(parts, ", ")+"; "+next)
 	}
 	switch {
 	case len(found.unavailable) > 0:
@@ -233,13 +233,13 @@ func (f facts) isCounting() bool { return f.countedGeneration != f.generation ||
 func (f facts) notExceeded() metav1.Condition {
 	switch {
 	case f.invalid != nil:
-		return condition(quotav1.ConditionExceeded, metav1.ConditionUnknown, quotav1.ReasonInvalidSpec,
+		return decided(metav1.ConditionUnknown, quotav1.ReasonInvalidSpec,
 			"nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong")
 	case f.isCounting():
-		return condition(quotav1.ConditionExceeded, metav1.ConditionUnknown, quotav1.ReasonCounting,
+		return decided(metav1.ConditionUnknown, quotav1.ReasonCounting,
 			"not everything is counted yet: wait; the condition Ready says for what")
 	default:
-		return condition(quotav1.ConditionExceeded, metav1.ConditionFalse, quotav1.ReasonWithinLimits,
+		return decided(metav1.ConditionFalse, quotav1.ReasonWithinLimits,
 			"used is nowhere above hard")
 	}
 }

@@ -29,35 +29,30 @@ func isRetried(unmet metav1.Condition) bool {
 
 // progress returns Stalled if an administrator must correct the spec, Reconciling if the spec isn't fully in force for
 // another cause, and nil if it is. kstatus, and so Flux, goes by these two: it can't know the other conditions. It
-// takes the first that it finds, so a quota has one of them at most. The three are how the spec comes into force; a
-// quota whose limit is exceeded is in force.
-func (f facts) progress(ready, enforced, unavailable metav1.Condition) *metav1.Condition {
-	var unmet []metav1.Condition
-	for _, one := range []metav1.Condition{ready, enforced} {
-		if one.Status != metav1.ConditionTrue {
-			unmet = append(unmet, one)
-		}
-	}
-	if unavailable.Status != metav1.ConditionFalse {
-		unmet = append(unmet, unavailable)
-	}
-	because := func(kind, reason string, one metav1.Condition) *metav1.Condition {
+// takes the first that it finds, so a quota has one of them at most. A quota whose limit is exceeded is in force.
+func (f facts) progress(unmet []metav1.Condition) *metav1.Condition {
+	because := func(kind, reason string, at int) *metav1.Condition {
+		one := unmet[at]
 		message := fmt.Sprintf("%s is %s, %s: %s", one.Type, one.Status, one.Reason, one.Message)
-		made := condition(kind, metav1.ConditionTrue, reason, message)
+		made := typed(kind, decided(metav1.ConditionTrue, reason, message))
 		return &made
 	}
 	switch trouble := slices.IndexFunc(unmet, isRetried); {
 	case f.invalid != nil:
-		return because(quotav1.ConditionStalled, quotav1.ReasonInvalidSpec, ready)
+		return because(quotav1.ConditionStalled, quotav1.ReasonInvalidSpec, 0)
 	case f.namesUnlimitable():
-		return because(quotav1.ConditionStalled, quotav1.ReasonNotLimitable, unavailable)
+		return because(quotav1.ConditionStalled, quotav1.ReasonNotLimitable, slices.IndexFunc(unmet, isAboutResources))
 	case trouble >= 0:
-		return because(quotav1.ConditionReconciling, quotav1.ReasonProgressingWithRetry, unmet[trouble])
+		return because(quotav1.ConditionReconciling, quotav1.ReasonProgressingWithRetry, trouble)
 	case len(unmet) > 0:
-		return because(quotav1.ConditionReconciling, quotav1.ReasonProgressing, unmet[0])
+		return because(quotav1.ConditionReconciling, quotav1.ReasonProgressing, 0)
 	default:
 		return nil
 	}
+}
+
+func isAboutResources(unmet metav1.Condition) bool {
+	return unmet.Type == quotav1.ConditionResourceUnavailable
 }
 
 // namesUnlimitable reports whether the quota limits a name that must be corrected, or whose objects don't live in

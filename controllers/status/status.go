@@ -40,6 +40,8 @@ type facts struct { //nolint:recvcheck // only limitNothing changes them, while 
 	slices            map[string]corev1.ResourceList
 	// uncounted are the resources whose first count is under way.
 	uncounted []corev1.ResourceName
+	// total is the sum of the slices, beside the limits.
+	total corev1.ResourceQuotaStatus
 	// idle are the names that limit nothing, and misnamed the ones among them that an administrator must correct.
 	idle     []corev1.ResourceName
 	misnamed []evaluation.Misnomer
@@ -111,7 +113,8 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 	}
 	status.Summary = report.Summary(status.Total.Used, hard)
 	status.Levels = report.Levels(object.Status.Levels, status.Total.Used, hard)
-	conditions := f.conditions(status.Total)
+	f.total = status.Total
+	conditions := f.conditions()
 	for _, kind := range []string{quotav1.ConditionReconciling, quotav1.ConditionStalled} {
 		if !slices.ContainsFunc(conditions, func(condition metav1.Condition) bool { return condition.Type == kind }) {
 			meta.RemoveStatusCondition(&status.Conditions, kind)

@@ -27,8 +27,8 @@ interface Meaning {
 const wait = 'Wait some seconds. If it lasts, look at ResourceUnavailable and at the log of the leader.';
 const correct = 'Correct the spec.';
 
-// type/reason -> what it means.
-const meanings: Record<string, Meaning> = {
+// type/reason -> what it means. Any other condition is shown by its own message.
+export const meanings: Record<string, Meaning> = {
   'Ready/Counted': { says: 'Everything that the quota limits is counted.' },
   'Ready/Counting': {
     says:
@@ -157,9 +157,9 @@ function rank(type: string): number {
   return at < 0 ? order.length : at;
 }
 
-// troubles are the sentences that somebody should read.
+// troubles are the sentences that somebody should read. Nothing is known of a condition that is newer than the plugin.
 export function troubles(said: Sentence[]): Sentence[] {
-  return said.filter(sentence => sentence.verdict !== 'good');
+  return said.filter(sentence => sentence.verdict !== 'good' && order.includes(sentence.type));
 }
 
 export const modeWords: Record<Mode, string> = {
