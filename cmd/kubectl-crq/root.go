@@ -65,15 +65,22 @@ func newRoot(env *environment) *cobra.Command {
 	env.config.AddFlags(root.PersistentFlags())
 	// It fails for a flag that doesn't exist.
 	_ = root.RegisterFlagCompletionFunc("namespace", env.completeNamespaces)
-	root.AddCommand(
-		newConvert(env),
-		newDescribe(env),
-		newExplain(env),
-		newFit(env),
-		newReclaim(env),
-		newReservations(env),
-		newTop(env),
-		newWhy(env),
-	)
+	for _, made := range commands() {
+		root.AddCommand(made(env))
+	}
 	return root
+}
+
+// commands are all of them, by name.
+func commands() []func(*environment) *cobra.Command {
+	return []func(*environment) *cobra.Command{
+		newConvert,
+		newDescribe,
+		newExplain,
+		newFit,
+		newReclaim,
+		newReservations,
+		newTop,
+		newWhy,
+	}
 }
