@@ -15,6 +15,9 @@
 //     If the output begins with an error or with the answer no, so must the
 //     command's, and it must fail. What reads is tried again for a while, for what
 //     people read follows a moment later;
+//   - a go block has lines for files of the repository. A comment "// FILE: TEXT" says that they go behind the line with
+//     that text, which is there once; "// FILE:", at the end of the file, which may be new. TestAdditions builds and
+//     tests the repository with all of them;
 //   - a text block is read by people alone. No other block is allowed;
 //   - a comment <!-- test: COMMANDS --> runs commands that people don't see, and
 //     <!-- not run: WHY --> lets the block that follows it be; a file that it

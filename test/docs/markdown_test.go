@@ -20,6 +20,7 @@ const (
 	shell     = "sh"
 	console   = "console"
 	prose     = "text"
+	additions = "go"
 	// hidden is a comment that holds commands.
 	hidden = "hidden"
 )
@@ -70,8 +71,8 @@ func parse(page []byte) ([]block, error) {
 			return ast.WalkStop, fmt.Errorf("line %d: an indented block, which has no language: fence it", lineOf(node, page))
 		case *ast.FencedCodeBlock:
 			fenced := block{kind: string(node.Language(page)), line: lineOf(node, page), text: content(node, page), unrun: unrun}
-			if !slices.Contains([]string{manifests, shell, console, prose}, fenced.kind) {
-				return ast.WalkStop, fmt.Errorf("line %d: a block of language %q: want yaml, sh, console or text", fenced.line, fenced.kind)
+			if !slices.Contains([]string{manifests, shell, console, prose, additions}, fenced.kind) {
+				return ast.WalkStop, fmt.Errorf("line %d: a block of language %q: want yaml, sh, console, text or go", fenced.line, fenced.kind)
 			}
 			blocks, unrun = append(blocks, fenced), ""
 		}

@@ -54,7 +54,7 @@ var _ = Describe("The page", func() {
 
 func anyRun(blocks []block) bool {
 	for _, block := range blocks {
-		if block.kind != prose && block.unrun == "" {
+		if block.kind != prose && block.kind != additions && block.unrun == "" {
 			return true
 		}
 	}
@@ -67,7 +67,7 @@ func (i installation) follow(ctx context.Context, block block) {
 	switch {
 	case block.kind == manifests && (block.unrun == "" || block.file() != ""):
 		i.apply(ctx, block)
-	case block.unrun != "" || block.kind == prose:
+	case block.unrun != "" || block.kind == prose || block.kind == additions:
 	default:
 		for _, command := range block.commands() {
 			i.perform(ctx, command)
