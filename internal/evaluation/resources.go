@@ -95,11 +95,11 @@ type Rule struct {
 // that have already happened to an object that was charged when it was requested.
 // Counting sees them.
 func Rules(resource schema.GroupResource) []Rule {
-	if isIgnored(resource) {
-		return nil
-	}
 	if requests := kindOf(resource).requests; requests != nil {
 		return requests()
+	}
+	if isIgnored(resource) {
+		return nil
 	}
 	return []Rule{{Operations: []admission.Operation{admission.Create}}}
 }
