@@ -29,7 +29,7 @@ var errNo = errors.New("no")
 
 // Run runs the command line, without the program's name, and returns the exit status.
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
-	root := newRoot(newEnvironment(streams)) //nolint:contextcheck // completion has the context of its command
+	root := newRoot(newEnvironment(streams))
 	root.SetArgs(args)
 	ran, err := root.ExecuteContextC(ctx)
 	switch {

@@ -19,5 +19,5 @@
 //
 // Reads lets callers share reads. Each gets the outcome of a read that began after its call, so
 // it is as fresh as one of the caller's own: at most one read of a key is under way, and one waits.
-// Lister lists and watches what evaluators look into, or metadata.
+// Lister lists and watches the objects that evaluators look into, and metadata of others.
 package apiserver

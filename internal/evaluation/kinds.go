@@ -19,7 +19,7 @@ type kind struct {
 	resource schema.GroupResource
 	// object is a nil pointer of the type that the evaluator looks into; nil if it doesn't look at objects.
 	object runtime.Object
-	// requests are those that can charge; those that create an object if nil.
+	// requests returns the requests that can charge. If nil, only creating an object can.
 	requests  func() []Rule
 	evaluator func(clock.Clock, *claimEvaluators) quota.Evaluator
 }

@@ -148,7 +148,7 @@ func (l *Lookup) Visit(
 	}
 }
 
-// page lists what the evaluators look into.
+// page lists whole objects if evaluators look into them, and metadata of others.
 //
 //nolint:wrapcheck // the caller names the action
 func (l *Lookup) page(
