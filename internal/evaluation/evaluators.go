@@ -76,7 +76,10 @@ func New(clock clock.Clock, claims ClaimSources, limited ...resourcequotaapi.Lim
 	special := map[schema.GroupResource]quota.Evaluator{}
 	made := &Evaluators{special: special, limited: limited, lists: newSharedLists(), claims: &claimEvaluators{sources: claims}}
 	for _, kind := range kinds {
-		special[kind.resource] = kind.evaluator(clock, made.claims)
+		special[kind.resource] = kind.evaluator
+	}
+	for _, evaluator := range []quota.Evaluator{newPodEvaluator(clock), made.claims.now()} {
+		special[evaluator.GroupResource()] = evaluator
 	}
 	return made
 }

@@ -11,7 +11,6 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/apiserver/pkg/quota/v1/generic"
 	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
-	"k8s.io/utils/clock"
 )
 
 // kind is a resource of which Kubernetes' quota knows more than a count.
@@ -20,19 +19,20 @@ type kind struct {
 	// object is a nil pointer of the type that the evaluator looks into; nil if it doesn't look at objects.
 	object runtime.Object
 	// requests returns the requests that can charge. If nil, only creating an object can.
-	requests  func() []Rule
-	evaluator func(clock.Clock, *claimEvaluators) quota.Evaluator
+	requests func() []Rule
+	// evaluator is nil if it depends on the arguments of New.
+	evaluator quota.Evaluator
 }
 
 // kinds are all of them. For any other resource, evaluators only count.
 //
 //nolint:gochecknoglobals // a table, which each request looks at
 var kinds = []kind{
-	{corev1.Resource("pods"), (*corev1.Pod)(nil), onChangeOrResize, podsBy},
-	{corev1.Resource("services"), (*corev1.Service)(nil), onChange, by(core.NewServiceEvaluator(nil))},
+	{corev1.Resource("pods"), (*corev1.Pod)(nil), onChangeOrResize, nil},
+	{corev1.Resource("services"), (*corev1.Service)(nil), onChange, core.NewServiceEvaluator(nil)},
 	{corev1.Resource("persistentvolumeclaims"), (*corev1.PersistentVolumeClaim)(nil), onChange,
-		by(core.NewPersistentVolumeClaimEvaluator(nil))},
-	{resourceapi.Resource("resourceclaims"), (*resourceapi.ResourceClaim)(nil), onChange, claimsBy},
+		core.NewPersistentVolumeClaimEvaluator(nil)},
+	{resourceapi.Resource("resourceclaims"), (*resourceapi.ResourceClaim)(nil), onChange, nil},
 	twice(corev1.ResourceConfigMaps),
 	twice(corev1.ResourceReplicationControllers),
 	twice(corev1.ResourceQuotas),
@@ -42,17 +42,8 @@ var kinds = []kind{
 // twice is a core resource whose count has two names, as in "count/secrets" and "secrets".
 func twice(name corev1.ResourceName) kind {
 	resource := corev1.Resource(string(name))
-	return kind{resource: resource, evaluator: by(generic.NewObjectCountEvaluator(resource, nil, name))}
+	return kind{resource: resource, evaluator: generic.NewObjectCountEvaluator(resource, nil, name)}
 }
-
-// by is for an evaluator that needs neither a clock nor claims.
-func by(evaluator quota.Evaluator) func(clock.Clock, *claimEvaluators) quota.Evaluator {
-	return func(clock.Clock, *claimEvaluators) quota.Evaluator { return evaluator }
-}
-
-func podsBy(clock clock.Clock, _ *claimEvaluators) quota.Evaluator { return newPodEvaluator(clock) }
-
-func claimsBy(_ clock.Clock, claims *claimEvaluators) quota.Evaluator { return claims.now() }
 
 // kindOf returns the row of a resource; the zero kind if there is none.
 func kindOf(resource schema.GroupResource) kind {
