@@ -48,7 +48,7 @@ describe('conditions in words', () => {
       ['Newer', 'unknown'],
     ]);
     expect(said[2]?.says).toBe('Newer is True: Why.');
-    expect(troubles(said)).toHaveLength(0);
+    expect(troubles(said)).toHaveLength(1);
   });
 
   it.each([
@@ -57,6 +57,8 @@ describe('conditions in words', () => {
     ['Exceeded', 'True', 'UsedAboveHard', 'bad'],
     ['Exceeded', 'Unknown', 'Counting', 'unknown'],
     ['Blocked', 'True', 'WaitingForRoom', 'attention'],
+    ['Newer', 'True', 'Why', 'unknown'],
+    ['Newer', 'False', 'WhyNot', 'good'],
   ] as const)('%s %s %s is %s', (type, status, reason, verdict) => {
     expect(sentences([condition(type, status, reason)], 2)[0]?.verdict).toBe(verdict);
   });

@@ -126,7 +126,11 @@ const wanted: Record<string, Condition['status']> = {
 };
 const order = Object.keys(wanted);
 
+// verdictOf takes it that a condition which is newer than the plugin reports a trouble if it isn't False.
 function verdictOf(condition: Condition): Verdict {
+  if (wanted[condition.type] === undefined && condition.status === 'False') {
+    return 'good';
+  }
   if (condition.status === 'Unknown' || wanted[condition.type] === undefined) {
     return 'unknown';
   }
@@ -157,9 +161,9 @@ function rank(type: string): number {
   return at < 0 ? order.length : at;
 }
 
-// troubles are the sentences that somebody should read. Nothing is known of a condition that is newer than the plugin.
+// troubles are the sentences that somebody should read.
 export function troubles(said: Sentence[]): Sentence[] {
-  return said.filter(sentence => sentence.verdict !== 'good' && order.includes(sentence.type));
+  return said.filter(sentence => sentence.verdict !== 'good');
 }
 
 export const modeWords: Record<Mode, string> = {
