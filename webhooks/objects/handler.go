@@ -32,8 +32,6 @@ import (
 // Path is where the endpoint is served.
 const Path = "/admit-objects"
 
-var errStarting = errors.New("the operator is still starting: try again in a moment")
-
 // Handler answers admission requests.
 type Handler struct {
 	Parts
@@ -112,19 +110,19 @@ func (h *Handler) answer(
 	ctx context.Context, question webhookconfig.Question, request *admissionv1.AdmissionRequest,
 ) (outcome outcomes.Outcome, response admission.Response, barred bool) {
 	if !h.Coverage.Synced() {
-		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, errStarting), false
+		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, outcomes.Advise(outcomes.StillStarting.Err())), false
 	}
 	if err := h.Contact.Await(ctx); err != nil {
-		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, err), false
+		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, outcomes.Advise(err)), false
 	}
 	attributes, err := h.decoder.attributes(request)
 	if err != nil {
-		return outcomes.Undecodable, admission.Errored(http.StatusBadRequest, err), false
+		return outcomes.Undecodable, admission.Errored(http.StatusBadRequest, outcomes.Advise(outcomes.UnreadRequest.Err(err))), false
 	}
 	decided := h.decide(ctx, question, request, attributes)
 	decision, err := decided.decision, decided.err
 	if lost, isLost := errors.AsType[*apiserver.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
-		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, lost), false
+		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, outcomes.Advise(lost)), false
 	}
 	if err != nil {
 		return h.failed(request, attributes, decided)
@@ -155,7 +153,7 @@ func (h *Handler) failed(
 	if taken := (*apierrors.StatusError)(nil); isTaken(err) && errors.As(err, &taken) {
 		return outcomes.Denied, admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &taken.ErrStatus}}, false
 	}
-	return outcomes.Failed, admission.Errored(status(err), err), decided.isBarred() || h.refuses(decided)
+	return outcomes.Failed, admission.Errored(status(err), outcomes.Advise(err)), decided.isBarred() || h.refuses(decided)
 }
 
 func (h *Handler) respond(namespace string, decision ledger.Decision) (outcomes.Outcome, admission.Response) {
@@ -169,7 +167,7 @@ func (h *Handler) respond(namespace string, decision ledger.Decision) (outcomes.
 	case ledger.Undecided:
 		return outcomes.Unknown, admission.Denied(unknownMessage(decision))
 	default:
-		return outcomes.Failed, admission.Errored(http.StatusInternalServerError, errors.New("no decision was made"))
+		return outcomes.Failed, admission.Errored(http.StatusInternalServerError, outcomes.Advise(errors.New("no decision was made")))
 	}
 }
 

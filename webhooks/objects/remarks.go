@@ -69,11 +69,11 @@ func (h *Handler) comment(
 		h.wouldRefuse(said, request, attributes, quota, refusal.Resources(), exceededMessage(refusal))
 	case ledger.Undecided:
 		if remark.Unchecked {
-			said.unchecked = append(said.unchecked, uncheckedMessage(refusal))
-			said.warnings = append(said.warnings, uncheckedMessage(refusal))
+			unchecked := outcomes.NotChecked.Text(refusal.Quota, refusal.Detail)
+			said.unchecked, said.warnings = append(said.unchecked, unchecked), append(said.warnings, unchecked)
 			return
 		}
-		said.add(quota.Enforcement.Mode, unknownMessage(refusal))
+		said.add(quota.Enforcement.Mode, unknownMessage(refusal), outcomes.OnlyWarnsUnknown)
 	}
 }
 
@@ -82,26 +82,24 @@ func (h *Handler) wouldRefuse(
 	said *comments, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 	quota *definition.Definition, resources []corev1.ResourceName, message string,
 ) {
-	said.add(quota.Enforcement.Mode, message)
+	said.add(quota.Enforcement.Mode, message, outcomes.OnlyWarns)
 	h.refused(request, attributes, outcomes.Refusal{
 		Quota: quota.Quota.Name, Reason: quotav1.ReasonWouldExceed, Mode: quota.Enforcement.Mode, Resources: resources,
 	}, message)
 }
 
-// add adds the message of a would-be refusal, in the way of a mode.
-func (c *comments) add(mode quotav1.EnforcementMode, message string) {
+// add adds the message of a would-be refusal, in the way of a mode: as a warning, or for the audit log.
+func (c *comments) add(mode quotav1.EnforcementMode, message string, warning *outcomes.Message) {
 	if mode == quotav1.EnforcementWarn {
-		c.warnings = append(c.warnings, message+" ("+admittedText+")")
+		c.warnings = append(c.warnings, warning.Text(message))
 		return
 	}
 	c.audited = append(c.audited, message)
 }
 
-const admittedText = "admitted, because the quota only warns"
-
 // bounded keeps warnings within the length that the API server passes on.
 func bounded(warnings []string) []string {
-	warnings = webhookconfig.Warnings(warnings, "warnings")
+	warnings = webhookconfig.Warnings(warnings, outcomes.MoreWarnings)
 	for i, warning := range warnings {
 		warnings[i] = shortened(warning, webhookconfig.MaxWarning)
 	}
@@ -130,7 +128,8 @@ func annotate(response *admission.Response, key string, messages []string) {
 
 // admitted returns the answer for a request that couldn't be decided, and is admitted because the entry says so.
 func admitted(failed admission.Response) admission.Response {
-	message := "not checked against the quotas of this namespace, and admitted: " + failed.Result.Message
+	why, _, _ := strings.Cut(failed.Result.Message, outcomes.UndecidedRequest.Next)
+	message := outcomes.NotCheckedByAny.Text(why)
 	response := admission.Allowed("").WithWarnings(shortened(message, webhookconfig.MaxWarning))
 	annotate(&response, auditUnchecked, []string{message})
 	return response
