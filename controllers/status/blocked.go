@@ -4,7 +4,6 @@
 package status
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
@@ -44,7 +44,7 @@ func byNamespace(records []waiting.Record) map[string][]waiting.Record {
 func waitingIn(records []waiting.Record, woken bool) ([]quotav1.WaitingOwner, []metav1.Condition) {
 	if len(records) == 0 {
 		return nil, []metav1.Condition{typed(quotav1.ConditionBlocked, decided(
-			metav1.ConditionFalse, quotav1.ReasonNoneWaiting, "no workload of this namespace waits for room"))}
+			metav1.ConditionFalse, quotav1.ReasonNoneWaiting, outcomes.NoneWait.Text()))}
 	}
 	named := make([]quotav1.WaitingOwner, 0, min(len(records), namedWaiting))
 	for i := range records[:min(len(records), namedWaiting)] {
@@ -58,16 +58,14 @@ func waitingIn(records []waiting.Record, woken bool) ([]quotav1.WaitingOwner, []
 
 // blockedMessage says how many workloads wait, since when, the shortage of the first of them, and the advice.
 func blockedMessage(first quotav1.WaitingOwner, number int, woken bool) string {
-	wait, then := "1 workload waits", quotav1.WokenWhenItFits
+	wait, then := outcomes.OneWaits.Text(), quotav1.WokenWhenItFits
 	if number > 1 {
-		wait = fmt.Sprintf("%d workloads wait", number)
+		wait = outcomes.SomeWait.Text(number)
 	}
 	if !woken {
-		then = "their controllers try again now and then"
+		then = outcomes.TriedAgain.Text()
 	}
-	return fmt.Sprintf("%s for room, the first since %s: %s %s is short of %s; %s: "+
-		"delete unneeded objects in any namespace that shares the quota, or ask for a higher limit",
-		wait, first.Since.UTC().Format(time.RFC3339), first.Kind, first.Name, report.Amounts(first.Short), then)
+	return outcomes.WaitForRoom.Text(wait, first.Since.UTC().Format(time.RFC3339), first.Kind, first.Name, report.Amounts(first.Short), then)
 }
 
 // since returns the conditions that a view gets, with the times of the present ones. A condition that no workload

@@ -4,7 +4,6 @@
 package status
 
 import (
-	"fmt"
 	"hash/fnv"
 	"iter"
 	"maps"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -145,12 +145,9 @@ func digestOf(sorted iter.Seq[string]) uint64 {
 	return sum.Sum64()
 }
 
-// whileUnavailable ends the message on a resource of which more is used than hard because requests were admitted while
-// they couldn't be decided.
-const whileUnavailable = "above it, admitted while the operator couldn't decide"
-
-// found reads of which resources a message says so.
-var found = regexp.MustCompile(`(\S+): used \S+, hard (\S+), \S+ ` + whileUnavailable)
+// found reads of which resources a message says that more is used than hard because requests were admitted while they
+// couldn't be decided.
+var found = regexp.MustCompile(outcomes.AboveHardUnchecked.Text(`(\S+)`, `\S+`, `(\S+)`, `\S+`))
 
 // saidUnavailable returns the resources of which the condition says so, with the limit that each had then: once the limit
 // is another one, that explains it no longer. A message that was cut doesn't say it of the last ones.
@@ -188,13 +185,12 @@ func (f facts) excess(before map[corev1.ResourceName]string) excess {
 		if used.Cmp(hard) <= 0 {
 			continue
 		}
-		text := fmt.Sprintf("%s: used %s, hard %s", name, used.String(), hard.String())
 		if f.enforcement.Refuses() && (before[name] == hard.String() || f.rose(name)) {
 			more := used.DeepCopy()
 			more.Sub(hard)
-			found.unavailable = append(found.unavailable, fmt.Sprintf("%s, %s %s", text, more.String(), whileUnavailable))
+			found.unavailable = append(found.unavailable, outcomes.AboveHardUnchecked.Text(name, used.String(), hard.String(), more.String()))
 		} else {
-			found.others = append(found.others, text)
+			found.others = append(found.others, outcomes.AboveHard.Text(name, used.String(), hard.String()))
 		}
 	}
 	return found
@@ -206,25 +202,21 @@ func (f facts) excess(before map[corev1.ResourceName]string) excess {
 func (f facts) exceeded() metav1.Condition {
 	before := saidUnavailable(f.remembered.exceeded)
 	found := f.excess(before)
-	isTrue := func(reason string, parts []string, next string) metav1.Condition {
-		return decided(metav1.ConditionTrue, reason, strings.Join(parts, ", ")+"; "+next)
+	isTrue := func(reason string, parts []string, message *outcomes.Message, more ...any) metav1.Condition {
+		args := append([]any{strings.Join(parts, ", ")}, more...)
+		return decided(metav1.ConditionTrue, reason, message.Text(args...))
 	}
 	switch {
 	case len(found.unavailable) > 0:
-		return isTrue(quotav1.ReasonAdmittedWhileUnavailable, append(found.unavailable, found.others...),
-			"nothing is removed, and requests for more are refused while the operator can decide, until used is below hard: "+
-				"delete unneeded objects, or raise spec.quota.hard; set spec.enforcement.whenUnavailable to Refuse "+
-				"to have requests refused while the operator can't decide")
+		return isTrue(quotav1.ReasonAdmittedWhileUnavailable, append(found.unavailable, found.others...), outcomes.RoseUnchecked)
 	case len(before) > 0 && f.isCounting() && f.invalid == nil:
 		return *f.remembered.exceeded // so that another leader knows, too
 	case len(found.others) == 0:
 		return f.notExceeded()
 	case !f.enforcement.Refuses():
-		return isTrue(quotav1.ReasonAdmittedAboveHard, found.others, "admitted by the mode "+string(f.enforcement.Mode)+
-			", nothing is removed or refused: delete unneeded objects, or raise spec.quota.hard, before you set the mode to Deny")
+		return isTrue(quotav1.ReasonAdmittedAboveHard, found.others, outcomes.AdmittedAbove, f.enforcement.Mode)
 	default:
-		return isTrue(quotav1.ReasonUsedAboveHard, found.others, "nothing is removed, and requests for more are refused, "+
-			"until used is below hard: delete unneeded objects, or raise spec.quota.hard")
+		return isTrue(quotav1.ReasonUsedAboveHard, found.others, outcomes.RefusedAbove)
 	}
 }
 
@@ -234,12 +226,12 @@ func (f facts) notExceeded() metav1.Condition {
 	switch {
 	case f.invalid != nil:
 		return decided(metav1.ConditionUnknown, quotav1.ReasonInvalidSpec,
-			"nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong")
+			outcomes.InvalidCount.Text())
 	case f.isCounting():
 		return decided(metav1.ConditionUnknown, quotav1.ReasonCounting,
-			"not everything is counted yet: wait; the condition Ready says for what")
+			outcomes.CountPending.Text())
 	default:
 		return decided(metav1.ConditionFalse, quotav1.ReasonWithinLimits,
-			"used is nowhere above hard")
+			outcomes.WithinHard.Text())
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -75,9 +77,11 @@ type LostError struct {
 
 // Error implements error.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("the replica %s has had no answer from the API server for %s, so it can't tell what quotas allow: "+
-		"try again in a moment", e.Replica, e.Silence.Truncate(time.Second))
+	return outcomes.LostContact.Text(e.Replica, e.Silence.Truncate(time.Second))
 }
+
+// Advised implements outcomes.Advised.
+func (*LostError) Advised() {}
 
 // DoubtError says that this replica can't find out whether the API server still has the history that the replica
 // remembers.
@@ -93,9 +97,11 @@ func (e *DoubtError) Error() string {
 	if e.Why != nil {
 		why = e.Why.Error()
 	}
-	return fmt.Sprintf("the replica %s can't find out whether etcd was restored from a backup, so it can't tell what quotas allow: %s: "+
-		"try again in a moment", e.Replica, why)
+	return outcomes.DoubtfulHistory.Text(e.Replica, why)
 }
+
+// Advised implements outcomes.Advised.
+func (*DoubtError) Advised() {}
 
 // Unwrap returns the last failure.
 func (e *DoubtError) Unwrap() error { return e.Why }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Selector is a compiled ClusterResourceQuotaSelector. The zero Selector
@@ -50,8 +51,7 @@ func CompileSelector(selector quotav1.ClusterResourceQuotaSelector) (Selector, e
 // it ends up in a condition, which must not change from one look to the next.
 func ValidateSelector(selector quotav1.ClusterResourceQuotaSelector, path *field.Path) field.ErrorList {
 	if isEmpty(selector) {
-		return field.ErrorList{field.Required(path, "must restrict the namespaces: "+
-			"give at least one entry in labels.matchLabels, labels.matchExpressions or annotations")}
+		return field.ErrorList{field.Required(path, outcomes.NoSelector.Text())}
 	}
 	errs := unversionedvalidation.ValidateLabelSelector(selector.LabelSelector,
 		unversionedvalidation.LabelSelectorValidationOptions{}, path.Child("labels"))

@@ -16,6 +16,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Validate returns the errors of a quota's spec, each by the path of its field.
@@ -64,7 +65,7 @@ func validateMagnitudes(hard corev1.ResourceList, path *field.Path) field.ErrorL
 	var errs field.ErrorList
 	for name, limit := range hard {
 		if evaluation.IsBeyond(limit) {
-			errs = append(errs, field.Invalid(path.Key(string(name)), limit.String(), "must be less than 1e30"))
+			errs = append(errs, field.Invalid(path.Key(string(name)), limit.String(), outcomes.TooLarge.Text()))
 		}
 	}
 	return errs
@@ -83,7 +84,7 @@ func validateScopeValues(selector *corev1.ScopeSelector, path *field.Path) field
 		values := path.Child("scopeSelector", "matchExpressions").Index(i).Child("values")
 		for j, value := range requirement.Values {
 			for _, mistake := range utilvalidation.IsValidLabelValue(value) {
-				errs = append(errs, field.Invalid(values.Index(j), value, "can't be compared with any object: "+mistake))
+				errs = append(errs, field.Invalid(values.Index(j), value, outcomes.Incomparable.Text(mistake)))
 			}
 		}
 	}

@@ -74,9 +74,9 @@ func TestInvalidQuotas(t *testing.T) {
 		"more than can be counted": {
 			changes: []change{limiting("requests.cpu", "1e300000000", "requests.memory", "1e30", "limits.cpu", "0e300000000", "limits.memory", "1e29")},
 			want: []string{
-				`spec.quota.hard[limits.cpu]: Invalid value: "0": must be less than 1e30`,
-				`spec.quota.hard[requests.cpu]: Invalid value: "1e300000000": must be less than 1e30`,
-				`spec.quota.hard[requests.memory]: Invalid value: "1e30": must be less than 1e30`,
+				`spec.quota.hard[limits.cpu]: Invalid value: "0": must be less than 1e30: write a smaller number`,
+				`spec.quota.hard[requests.cpu]: Invalid value: "1e300000000": must be less than 1e30: write a smaller number`,
+				`spec.quota.hard[requests.memory]: Invalid value: "1e30": must be less than 1e30: write a smaller number`,
 			},
 		},
 		"a name without a domain": {

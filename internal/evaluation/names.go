@@ -22,9 +22,6 @@ const (
 	maxTypos, lettersForTypo = 2, 3
 )
 
-// LimitNothing says that names limit nothing.
-const LimitNothing = "names in spec.quota.hard that limit nothing: %s; correct or remove them"
-
 // Misnomer is a name that limits nothing, and its correction; empty if nothing is near.
 type Misnomer struct {
 	Name       corev1.ResourceName

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // inContact lets a handler answer only while there is contact to the API server.
@@ -25,11 +26,11 @@ func (c inContact) Handle(ctx context.Context, request admission.Request) admiss
 	ctx, stop := c.contact.While(ctx)
 	defer stop()
 	if err := c.contact.Await(ctx); err != nil {
-		return admission.Errored(http.StatusServiceUnavailable, err)
+		return admission.Errored(http.StatusServiceUnavailable, outcomes.Advise(err))
 	}
 	response := c.handler.Handle(ctx, request)
 	if lost, isLost := errors.AsType[*apiserver.LostError](context.Cause(ctx)); isLost && !response.Allowed {
-		return admission.Errored(http.StatusServiceUnavailable, lost)
+		return admission.Errored(http.StatusServiceUnavailable, outcomes.Advise(lost))
 	}
 	return response
 }

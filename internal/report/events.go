@@ -4,8 +4,6 @@
 package report
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,62 +49,51 @@ func (e Event) Record(recorder Recorder) {
 // and names no namespace and no object, because its reader there may belong to
 // another tenant.
 func refused(quota types.UID, refusal outcomes.Refusal) Event {
-	did, what := "refused", refusal.Message
-	next := "; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard"
+	event := Event{
+		Regarding: quotaReference(refusal.Quota, quota, refusal.Resource()), Reason: refusal.Reason, Action: admitting,
+	}
 	switch refusal.Reason {
 	case quotav1.ReasonQuotaExceeded:
+		event.Note = outcomes.QuotaRefused.Within(maxNote, refusal.Kind, refusal.Message)
 	case quotav1.ReasonWouldExceed:
-		did = "admitted"
-		next = "; with the mode Deny it would be refused: the metric sharedquota_admission_would_refuse_total counts such requests"
+		event.Note = outcomes.QuotaWouldBe.Within(maxNote, refusal.Kind, refusal.Message)
 	case quotav1.ReasonRequestIncomplete:
-		what, next = "a request must state all that the quota limits", moreInViews
+		event.Note = outcomes.QuotaIncomplete.Within(maxNote, refusal.Kind)
 	case quotav1.ReasonTooMuchInDoubt:
-		what = "too many requests of one namespace failed after they were admitted, so that it may hold no more"
-		next = "; status.doubtful of the quota names it, and kubectl crq reservations the objects"
+		event.Note = outcomes.QuotaInDoubt.Within(maxNote, refusal.Kind)
 	default:
-		what, next = "what is used of the quota is not known", moreInViews
+		event.Note = outcomes.QuotaUnknown.Within(maxNote, refusal.Kind)
 	}
-	return Event{
-		Regarding: quotaReference(refusal.Quota, quota, refusal.Resource()), Reason: refusal.Reason, Action: admitting,
-		Note: note(fmt.Sprintf("%s %s: %s", did, refusal.Kind, what), next),
-	}
+	return event
 }
 
 // Short is the event of a workload that was applied, and of which not all fits now.
 func Short(workload corev1.ObjectReference, message string) Event {
-	return Event{Regarding: workload, Reason: quotav1.ReasonQuotaShort, Action: applying, Note: note(message, "")}
+	return Event{Regarding: workload, Reason: quotav1.ReasonQuotaShort, Action: applying, Note: outcomes.WarningsHave.Within(maxNote, message)}
 }
-
-const moreInViews = "; the events of the local views, in their namespaces, say more"
 
 // refusedInView is the event of a refusal on the view in the request's namespace.
 func refusedInView(view types.UID, refusal outcomes.Refusal) Event {
-	did := "refused"
-	if refusal.Reason == quotav1.ReasonWouldExceed {
-		did = "admitted"
-	}
 	return Event{
 		Regarding: viewReference(refusal.Namespace, refusal.Quota, view, refusal.Resource()),
 		Reason:    refusal.Reason, Action: admitting,
-		Note: note(fmt.Sprintf("%s %s %q: %s", did, refusal.Kind, refusal.Name, refusal.Message), afterRefusal(refusal.Reason)),
+		Note: inView(refusal.Reason).Within(maxNote, refusal.Kind, refusal.Name, refusal.Message),
 	}
 }
 
-// afterRefusal is the advice for the owner of the namespace. It is empty for
-// unknown usage, because its message has the advice already.
-func afterRefusal(reason string) string {
+// inView is the message to the owner of the namespace.
+func inView(reason string) *outcomes.Message {
 	switch reason {
 	case quotav1.ReasonQuotaExceeded:
-		return "; used is what all namespaces that share the quota use: delete unneeded objects, " +
-			"or ask the cluster's administrator for a higher limit"
+		return outcomes.ViewRefused
 	case quotav1.ReasonWouldExceed:
-		return "; the quota only watches so far: with the mode Deny it would be refused"
+		return outcomes.ViewWouldBe
 	case quotav1.ReasonTooMuchInDoubt:
-		return "; ask the cluster's administrator for the list: kubectl crq reservations"
+		return outcomes.ViewInDoubt
 	case quotav1.ReasonRequestIncomplete:
-		return "; state it in the object, or let a LimitRange in the namespace give it"
+		return outcomes.ViewIncomplete
 	default:
-		return ""
+		return outcomes.ViewUnknown
 	}
 }
 
@@ -130,20 +117,21 @@ func LevelReached(quota *quotav1.ClusterResourceQuota, use Use) Event {
 	if enforcement := definition.EnforcementOf(quota.Spec); !enforcement.Refuses() {
 		mode = enforcement.Mode
 	}
-	next := afterLevel(use.Level, mode, "delete unneeded objects, or raise spec.quota.hard")
 	return Event{
 		Regarding: quotaReference(quota.Name, quota.UID, use.Resource), Reason: string(use.Level), Action: counting,
-		Note: note(fmt.Sprintf("%s: used %s, hard %s", use.Resource, use.Used, use.Hard), "; "+next),
+		Note: levelNote(use, mode, levelWords{
+			near: outcomes.QuotaNear, reached: outcomes.QuotaReached, above: outcomes.QuotaAbove,
+			nearMode: outcomes.QuotaNearMode, fullMode: outcomes.QuotaFullMode,
+		}),
 	}
 }
 
 // AdmittedUnchecked is the event of a quota whose use is above hard, because requests were admitted while they couldn't
 // be decided. The message of the condition Exceeded has the amount and the advice.
 func AdmittedUnchecked(quota *quotav1.ClusterResourceQuota, message string) Event {
-	what, next, _ := strings.Cut(message, "; ")
 	return Event{
 		Regarding: quotaReference(quota.Name, quota.UID, ""), Reason: quotav1.EventAdmittedWhileUnavailable, Action: counting,
-		Note: note(what, "; "+next),
+		Note: outcomes.ConditionHas.Within(maxNote, message),
 	}
 }
 
@@ -152,32 +140,37 @@ func AdmittedUnchecked(quota *quotav1.ClusterResourceQuota, message string) Even
 func LedgerLost(quota *quotav1.ClusterResourceQuota, until time.Time, message string) Event {
 	return Event{
 		Regarding: quotaReference(quota.Name, quota.UID, ""), Reason: quotav1.EventLedgerLost,
-		Action: sealing + until.UTC().Format(time.RFC3339), Note: note(message, ""),
+		Action: sealing + until.UTC().Format(time.RFC3339), Note: outcomes.ConditionHas.Within(maxNote, message),
 	}
 }
 
 // LevelReachedInView is the same on the view that a namespace has of the quota.
 func LevelReachedInView(view *quotav1.LocalResourceQuota, use Use) Event {
-	next := afterLevel(use.Level, view.Status.Mode, "delete unneeded objects, or ask the cluster's administrator for a higher limit")
 	return Event{
 		Regarding: viewReference(view.Namespace, view.Name, view.UID, use.Resource), Reason: string(use.Level), Action: counting,
-		Note: note(fmt.Sprintf("%s: used %s by all namespaces that share the quota, hard %s", use.Resource, use.Used, use.Hard), "; "+next),
+		Note: levelNote(use, view.Status.Mode, levelWords{
+			near: outcomes.ViewNear, reached: outcomes.ViewReached, above: outcomes.ViewAbove,
+			nearMode: outcomes.ViewNearMode, fullMode: outcomes.ViewFullMode,
+		}),
 	}
 }
 
-// afterLevel describes the effect of a level, and the ways to more room. The mode is empty if requests are refused.
-func afterLevel(level quotav1.Level, mode quotav1.EnforcementMode, room string) string {
+// levelWords are the messages about levels for one reader. Those of modes are about quotas that refuse nothing.
+type levelWords struct{ near, reached, above, nearMode, fullMode *outcomes.Message }
+
+// levelNote describes a level, its effect, and the ways to more room. The mode is empty if requests are refused.
+func levelNote(use Use, mode quotav1.EnforcementMode, words levelWords) string {
 	switch {
-	case mode != "" && level == quotav1.LevelNearLimit:
-		return fmt.Sprintf("requests that go beyond it are admitted, because the mode is %s", mode)
+	case mode != "" && use.Level == quotav1.LevelNearLimit:
+		return words.nearMode.Within(maxNote, use.Resource, use.Used, use.Hard, mode)
 	case mode != "":
-		return fmt.Sprintf("requests for more are admitted, because the mode is %s", mode)
-	case level == quotav1.LevelUsedAboveHard:
-		return "nothing is removed, and requests for more are refused: " + room
-	case level == quotav1.LevelLimitReached:
-		return "requests for more are refused: " + room
+		return words.fullMode.Within(maxNote, use.Resource, use.Used, use.Hard, mode)
+	case use.Level == quotav1.LevelUsedAboveHard:
+		return words.above.Within(maxNote, use.Resource, use.Used, use.Hard)
+	case use.Level == quotav1.LevelLimitReached:
+		return words.reached.Within(maxNote, use.Resource, use.Used, use.Hard)
 	default:
-		return room + ", before requests are refused"
+		return words.near.Within(maxNote, use.Resource, use.Used, use.Hard)
 	}
 }
 
@@ -203,13 +196,4 @@ func path(field string, resource corev1.ResourceName) string {
 		return ""
 	}
 	return field + "{" + string(resource) + "}"
-}
-
-// note shortens the event's description if it must, but not the advice.
-func note(what, next string) string {
-	const ellipsis = " …"
-	if len(what)+len(next) > maxNote {
-		what = strings.ToValidUTF8(what[:maxNote-len(next)-len(ellipsis)], "") + ellipsis
-	}
-	return what + next
 }

@@ -60,13 +60,13 @@ func TestEventsWordForWord(t *testing.T) {
 		"what isn't counted yet": {
 			got: refused("u1", refusal(quotav1.ReasonUsageUnknown, "status unknown for quota: team (try again in a moment)")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: UsageUnknown Admitting: " +
-				"refused pods: what is used of the quota is not known; the events of the local views, in their namespaces, say more",
+				"refused pods: what is used of the quota is not known; see the events of the local views, in their namespaces",
 		},
 		"requests that failed, to the administrator": {
 			got: refused("u1", refusal(quotav1.ReasonTooMuchInDoubt, "too much in doubt for quota: team")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: TooMuchInDoubt Admitting: refused pods: too many requests of one " +
-				"namespace failed after they were admitted, so that it may hold no more; status.doubtful of the quota names it, and " +
-				"kubectl crq reservations the objects",
+				"namespace failed after they were admitted, so that it may hold no more; see status.doubtful of the quota, which names it, and " +
+				"kubectl crq reservations for the objects",
 		},
 		"and to their owner": {
 			got: refusedInView("u2", refusal(quotav1.ReasonTooMuchInDoubt, "too much in doubt for quota: team")),
@@ -79,24 +79,25 @@ func TestEventsWordForWord(t *testing.T) {
 				Message: "failed quota: team: must specify limits.cpu for: c1",
 			}),
 			want: "ClusterResourceQuota team u1: RequestIncomplete Admitting: refused pods: a request must state all that " +
-				"the quota limits; the events of the local views, in their namespaces, say more",
+				"the quota limits; see the events of the local views, in their namespaces",
 		},
 		"what would have been refused, to the administrator": {
 			got: refused("u1", refusal(quotav1.ReasonWouldExceed, "exceeded quota: team")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: WouldExceed Admitting: admitted pods: exceeded quota: team; " +
-				"with the mode Deny it would be refused: the metric sharedquota_admission_would_refuse_total counts such requests",
+				"with the mode Deny it would be refused: see the metric sharedquota_admission_would_refuse_total, which counts such requests",
 		},
 		"what would have been refused, to the owner": {
 			got: refusedInView("u2", refusal(quotav1.ReasonWouldExceed, "exceeded quota: team")),
 			want: `LocalResourceQuota shop/team u2 status.total.hard{pods}: WouldExceed Admitting: admitted pods "web-1": exceeded quota: ` +
-				"team; the quota only watches so far: with the mode Deny it would be refused",
+				"team; the quota only watches so far: make room, or state what is missing, before the mode Deny refuses it",
 		},
 		"a limit that isn't enforced is reached": {
 			got: LevelReached(&quotav1.ClusterResourceQuota{
 				ObjectMeta: team.ObjectMeta, Spec: quotav1.ClusterResourceQuotaSpec{Enforcement: quotav1.Enforcement{Mode: quotav1.EnforcementAudit}},
 			}, use(quotav1.LevelLimitReached, "10")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: LimitReached Counting: requests.cpu: used 10, hard 10; " +
-				"requests for more are admitted, because the mode is Audit",
+				"requests for more are admitted, because the mode is Audit: " +
+				"delete unneeded objects, or raise spec.quota.hard, before you set the mode to Deny",
 		},
 		"a limit comes near": {
 			got: LevelReached(team, use(quotav1.LevelNearLimit, "8")),

@@ -5,7 +5,6 @@ package serving
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -34,7 +34,7 @@ const (
 	tellEvery = time.Minute
 )
 
-var errBusy = errors.New("too many bytes are in flight: try again in a moment")
+var errBusy = outcomes.TooMuchInFlight.Err()
 
 // Observer counts the requests that reach no handler. Its methods may be called
 // concurrently.

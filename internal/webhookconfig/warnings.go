@@ -4,10 +4,11 @@
 package webhookconfig
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -19,12 +20,12 @@ const (
 )
 
 // Warnings leaves out warnings that the API server would not pass on, and says of how many more there are.
-func Warnings(warnings []string, more string) []string {
+func Warnings(warnings []string, more *outcomes.Message) []string {
 	if len(warnings) <= maxWarnings {
 		return warnings
 	}
 	rest := len(warnings) - maxWarnings + 1
-	return append(slices.Clone(warnings[:maxWarnings-1]), fmt.Sprintf("%d more %s", rest, more))
+	return append(slices.Clone(warnings[:maxWarnings-1]), more.Text(rest))
 }
 
 // Printable removes characters that can't be in the header that carries a warning, because the API server would leave out

@@ -3,14 +3,18 @@
 
 package webhookconfig
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
+)
 
 func TestWarningsFitIntoAnAnswer(t *testing.T) {
-	if got := Warnings(make([]string, 40), "quotas have something to say"); len(got) != maxWarnings ||
-		got[maxWarnings-1] != "26 more quotas have something to say" {
+	if got := Warnings(make([]string, 40), outcomes.MoreQuotasSay); len(got) != maxWarnings ||
+		got[maxWarnings-1] != outcomes.MoreQuotasSay.Text(26) {
 		t.Errorf("got %q", got)
 	}
-	if got := Warnings(make([]string, maxWarnings), "warnings"); len(got) != maxWarnings || got[maxWarnings-1] != "" {
+	if got := Warnings(make([]string, maxWarnings), outcomes.MoreWarnings); len(got) != maxWarnings || got[maxWarnings-1] != "" {
 		t.Errorf("got %q, want them all", got)
 	}
 	if got := Printable("a\nb\x00c\xff\uFFFD"); got != "a b c  " {

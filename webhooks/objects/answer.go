@@ -30,19 +30,19 @@ func (h *Handler) answer(
 	ctx context.Context, question webhookconfig.Question, request *admissionv1.AdmissionRequest,
 ) (outcome outcomes.Outcome, response admission.Response, barred bool) {
 	if !h.Coverage.Synced() {
-		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, errStarting), false
+		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, outcomes.Advise(outcomes.StillStarting.Err())), false
 	}
 	if err := h.Contact.Await(ctx); err != nil {
-		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, err), false
+		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, outcomes.Advise(err)), false
 	}
 	attributes, err := h.decoder.attributes(request)
 	if err != nil {
-		return outcomes.Undecodable, admission.Errored(http.StatusBadRequest, err), false
+		return outcomes.Undecodable, admission.Errored(http.StatusBadRequest, outcomes.Advise(outcomes.UnreadRequest.Err(err))), false
 	}
 	decided := h.decide(ctx, question, request, attributes)
 	decision, err := decided.decision, decided.err
 	if lost, isLost := errors.AsType[*apiserver.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
-		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, lost), false
+		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, outcomes.Advise(lost)), false
 	}
 	if err != nil {
 		return h.failed(request, attributes, decided)
@@ -70,7 +70,7 @@ func (h *Handler) failed(
 	if taken := (*apierrors.StatusError)(nil); isTaken(err) && errors.As(err, &taken) {
 		return outcomes.Denied, admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &taken.ErrStatus}}, false
 	}
-	return outcomes.Failed, admission.Errored(status(err), err), decided.isBarred() || h.refuses(decided)
+	return outcomes.Failed, admission.Errored(status(err), outcomes.Advise(err)), decided.isBarred() || h.refuses(decided)
 }
 
 func (h *Handler) respond(namespace string, decision ledger.Decision) (outcomes.Outcome, admission.Response) {
@@ -84,7 +84,7 @@ func (h *Handler) respond(namespace string, decision ledger.Decision) (outcomes.
 	case ledger.Undecided:
 		return outcomes.Unknown, admission.Denied(unknownMessage(decision))
 	default:
-		return outcomes.Failed, admission.Errored(http.StatusInternalServerError, errors.New("no decision was made"))
+		return outcomes.Failed, admission.Errored(http.StatusInternalServerError, outcomes.Advise(errors.New("no decision was made")))
 	}
 }
 
@@ -148,11 +148,11 @@ func (h *Handler) comment(
 		h.wouldRefuse(said, request, attributes, quota, refusal.Resources(), exceededMessage(refusal))
 	case ledger.Undecided:
 		if remark.Unchecked {
-			said.unchecked = append(said.unchecked, uncheckedMessage(refusal))
-			said.warnings = append(said.warnings, uncheckedMessage(refusal))
+			unchecked := outcomes.NotChecked.Text(refusal.Quota, refusal.Detail)
+			said.unchecked, said.warnings = append(said.unchecked, unchecked), append(said.warnings, unchecked)
 			return
 		}
-		said.add(quota.Enforcement.Mode, unknownMessage(refusal))
+		said.add(quota.Enforcement.Mode, unknownMessage(refusal), outcomes.OnlyWarnsUnknown)
 	}
 }
 
@@ -161,7 +161,7 @@ func (h *Handler) wouldRefuse(
 	said *comments, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 	quota *definition.Definition, resources []corev1.ResourceName, message string,
 ) {
-	said.add(quota.Enforcement.Mode, message)
+	said.add(quota.Enforcement.Mode, message, outcomes.OnlyWarns)
 	h.refused(request, attributes, outcomes.Refusal{
 		Quota: quota.Quota.Name, Reason: quotav1.ReasonWouldExceed, Mode: quota.Enforcement.Mode, Resources: resources,
 	}, message)

@@ -68,26 +68,26 @@ func TestARequestThatNothingRefusesIsAnsweredSoon(t *testing.T) {
 		within, after time.Duration
 	}{
 		"the namespace is read slowly": {
-			question: asks(webhookconfig.WitnessExact, 0, "uid of another"), takes: time.Minute, warned: unchecked + "namespace shop: context deadline exceeded",
+			question: asks(webhookconfig.WitnessExact, 0, "uid of another"), takes: time.Minute, warned: unchecked + "namespace shop: context deadline exceeded" + readLogIfItLasts,
 		},
 		"the quotas are listed slowly": {
-			question: asks(webhookconfig.WitnessNone, 2000), takes: time.Minute, warned: unchecked + "the list of quotas: context deadline exceeded",
+			question: asks(webhookconfig.WitnessNone, 2000), takes: time.Minute, warned: unchecked + "the list of quotas: context deadline exceeded" + readLogIfItLasts,
 		},
 		"its ledger is missing, and the quota is read slowly": {
 			question: usual, change: func(_ *testing.T, s *served) { s.store.forget("team") }, takes: time.Minute,
-			warned: unchecked + "namespace shop: context deadline exceeded",
+			warned: unchecked + "namespace shop: context deadline exceeded" + readLogIfItLasts,
 		},
 		"the API server is a little slow": {question: asks(webhookconfig.WitnessExact, 0, "uid of another"), takes: 300 * time.Millisecond},
 		"the ledger is read slowly": {
 			question: usual, change: func(_ *testing.T, s *served) { s.store.stuck = true }, takes: time.Minute,
-			warned: "not checked against quota team, and admitted: waiting for quota team: context deadline exceeded",
+			warned: "not checked against quota team, and admitted: waiting for quota team: context deadline exceeded" + lookAtReady,
 		},
 		"it never settles": {
 			question: usual, change: func(_ *testing.T, s *served) {
 				behind := undecided(ledger.StaleNamespaces, 1)
 				behind.Unenforced = false
 				s.handler.Charger = &scripted{answers: []ledger.Decision{behind}}
-			}, warned: unchecked + "quota team: context deadline exceeded",
+			}, warned: unchecked + "quota team: context deadline exceeded" + readLogIfItLasts,
 		},
 		"a quota that enforces is waited for": {
 			quotas: quotas(mode(audit, quotaOf("team", "pods", "9")), whenUnavailable("Admit", quotaOf("strict", "pods", "0"))), question: asks(webhookconfig.WitnessExact, 0, "uid of another"),
@@ -181,7 +181,7 @@ func TestAQuotaThatCannotBeSettledAdmitsIfItSaysSo(t *testing.T) {
 		return whenUnavailable("Admit", quotaOf(name, "pods", "9"))
 	}
 	broken := fmt.Errorf("waiting for quota team: %w: the disk is full", machine.ErrStore)
-	const warned = "not checked against quota team, and admitted: waiting for quota team: its ledger can't be read or written: the disk is full"
+	const warned = "not checked against quota team, and admitted: waiting for quota team: its ledger can't be read or written: the disk is full" + lookAtReady
 	for name, test := range map[string]struct {
 		quotas   []*quotav1.ClusterResourceQuota
 		reasons  map[string]ledger.Reason

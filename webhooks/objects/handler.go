@@ -5,7 +5,6 @@ package objects
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -23,8 +22,6 @@ import (
 
 // Path is where the endpoint is served.
 const Path = "/admit-objects"
-
-var errStarting = errors.New("the operator is still starting: try again in a moment")
 
 // Handler answers admission requests.
 type Handler struct {

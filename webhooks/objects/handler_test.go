@@ -36,6 +36,16 @@ func in(namespace string, request *admissionv1.AdmissionRequest) *admissionv1.Ad
 	return request
 }
 
+// What the answers to requests that can't be decided begin and end with.
+const (
+	unread = "the operator can't read the request: "
+	// lookAtReady ends a warning about a quota, and readLogIfItLasts one about all.
+	lookAtReady      = "; if it lasts, ask your cluster administrator to look at the quota's condition Ready"
+	readLogIfItLasts = "; if it lasts, ask your cluster administrator to read the operator's log"
+	readLog          = "; ask your cluster administrator to read the operator's log"
+	tryAgain         = "; try again in a moment, and if it stays so, ask your cluster administrator to read the operator's log"
+)
+
 func TestAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		quotas  []*quotav1.ClusterResourceQuota
@@ -81,23 +91,23 @@ func TestAnswers(t *testing.T) {
 			request: but(creation(), func(r *admissionv1.AdmissionRequest) {
 				r.Object = raw(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","uid":"pod"}}`)
 			}),
-			code: 400, outcome: outcomes.Undecodable, message: "reading the object: as pods: it is a Service of v1",
+			code: 400, outcome: outcomes.Undecodable, message: unread + "reading the object: as pods: it is a Service of v1" + readLog,
 		},
 		"an object that has no UID can't be judged": {
 			quotas: quotas(quotaOf("team", "pods", "1")),
 			request: but(creation(), func(r *admissionv1.AdmissionRequest) {
 				r.Object = raw(strings.Replace(string(r.Object.Raw), `,"uid":"pod"`, "", 1))
 			}),
-			code: 500, outcome: outcomes.Failed, message: "the object has no UID: this API server doesn't set it before admission",
+			code: 500, outcome: outcomes.Failed, message: "the object has no UID: this API server doesn't set it before admission" + tryAgain,
 		},
 		"an object that can't be read is a bad request": {
 			quotas:  quotas(quotaOf("team", "pods", "1")),
 			request: but(creation(), func(r *admissionv1.AdmissionRequest) { r.Object = raw("") }),
-			code:    400, outcome: outcomes.Undecodable, message: "reading the object: it is missing",
+			code:    400, outcome: outcomes.Undecodable, message: unread + "reading the object: it is missing" + readLog,
 		},
 		"an unknown namespace fails": {
 			quotas: quotas(quotaOf("team", "pods", "1")), request: in("nowhere", creation()),
-			code: 500, outcome: outcomes.Failed, message: `reading namespace nowhere: namespaces "nowhere" not found`,
+			code: 500, outcome: outcomes.Failed, message: `reading namespace nowhere: namespaces "nowhere" not found` + tryAgain,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

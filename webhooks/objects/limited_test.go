@@ -262,7 +262,7 @@ func TestAnUncoveredRequestFailsWhereQuotasCannotBeListed(t *testing.T) {
 				index.Quotas().List(nil, 1)
 				index.Namespaces().List(nil, 1)
 				served.handler.Coverage = index
-				wantRefused(t, served.handle(t.Context(), top(creation())), http.StatusInternalServerError, want)
+				wantRefused(t, served.handle(t.Context(), top(creation())), http.StatusInternalServerError, want+tryAgain)
 			})
 		})
 	}

@@ -45,7 +45,7 @@ func whenUnavailable(policy quotav1.UnavailablePolicy, quota *quotav1.ClusterRes
 func TestWhatIsSaidOfARequestThatIsAdmitted(t *testing.T) {
 	const (
 		exceeded = "exceeded quota: team, requested: pods=1, used: pods=0, limited: pods=0"
-		onlyWarn = " (admitted, because the quota only warns)"
+		onlyWarn = " (admitted, because the quota only warns: mend this before it refuses)"
 		missing  = "failed quota: team: must specify limits.cpu for: c"
 	)
 	for name, test := range map[string]struct {
@@ -151,7 +151,7 @@ func TestWarningsAreFewAndShort(t *testing.T) {
 				t.Errorf("%d characters: %s", len(warning), warning)
 			}
 		}
-		if last := got.Warnings[14]; total > 4096 || last != "6 more warnings" {
+		if last := got.Warnings[14]; total > 4096 || last != "6 more warnings: mend what the others say to see them" {
 			t.Errorf("%d characters in all; the last is %s", total, last)
 		}
 	})
@@ -176,7 +176,7 @@ func TestATextIsCutBetweenCharacters(t *testing.T) {
 
 // A quota that refuses nothing, and can't decide, doesn't cause the refusal.
 func TestAQuotaThatCannotDecideIsPassedOver(t *testing.T) {
-	const uncounted = "status unknown for quota: team, resources: pods (usage is still being counted: try again in a moment; " + conditionsSayWhy + ")"
+	uncounted := outcomes.UnknownUse.Text("team", "pods", outcomes.NotCountedYet.Text())
 	for name, test := range map[string]struct {
 		quotas  []*quotav1.ClusterResourceQuota
 		request *admissionv1.AdmissionRequest
@@ -190,7 +190,7 @@ func TestAQuotaThatCannotDecideIsPassedOver(t *testing.T) {
 		"it is the only one": {quotas: quotas(mode(audit, quotaOf("team", "pods", "1"))), gone: []string{"team"}, audited: uncounted},
 		"it warns": {
 			quotas: quotas(mode(warn, quotaOf("team", "pods", "1"))), gone: []string{"team"},
-			warnings: []string{shortened(uncounted+" ("+admittedText+")", webhookconfig.MaxWarning)},
+			warnings: []string{shortened(outcomes.OnlyWarnsUnknown.Text(uncounted), webhookconfig.MaxWarning)},
 		},
 		"another one grants": {
 			quotas: quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "1"), quotaOf("a", "pods", "1")),
@@ -366,8 +366,8 @@ func TestARequestOfUnknownCostIsBarred(t *testing.T) {
 		outcome outcome
 		want    bool
 	}{
-		"by a quota that enforces":        {outcome: outcome{err: unjudged{errStarting}, covered: enforcing}, want: true},
-		"not if none does":                {outcome: outcome{err: unjudged{errStarting}, covered: namespaces.Covered{Definitions: enforcing.Definitions[:1]}}},
+		"by a quota that enforces":        {outcome: outcome{err: unjudged{machine.ErrUnreadable}, covered: enforcing}, want: true},
+		"not if none does":                {outcome: outcome{err: unjudged{machine.ErrUnreadable}, covered: namespaces.Covered{Definitions: enforcing.Definitions[:1]}}},
 		"nor if no ledger can be reached": {outcome: outcome{err: machine.ErrStore, covered: enforcing}},
 		"nor if nothing is wrong":         {outcome: outcome{covered: enforcing}},
 	} {
@@ -396,7 +396,7 @@ func TestAnUncheckedQuotaIsNamed(t *testing.T) {
 			Refusal: ledger.Undecided{Quota: "team", Reason: ledger.Unavailable, Resources: []corev1.ResourceName{"pods"}, Detail: errors.New("no answer").Error()},
 		}}}}}
 		got := served.handle(t.Context(), creation())
-		const want = "not checked against quota team, and admitted: no answer"
+		const want = "not checked against quota team, and admitted: no answer" + lookAtReady
 		if !got.Allowed || got.AuditAnnotations[auditUnchecked] != want || len(got.Warnings) != 1 || got.Warnings[0] != want {
 			t.Errorf("got %+v", got)
 		}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -27,20 +28,18 @@ type comments struct {
 	warnings, audited, unchecked []string
 }
 
-// add adds the message of a would-be refusal, in the way of a mode.
-func (c *comments) add(mode quotav1.EnforcementMode, message string) {
+// add adds the message of a would-be refusal, in the way of a mode: as a warning, or for the audit log.
+func (c *comments) add(mode quotav1.EnforcementMode, message string, warning *outcomes.Message) {
 	if mode == quotav1.EnforcementWarn {
-		c.warnings = append(c.warnings, message+" ("+admittedText+")")
+		c.warnings = append(c.warnings, warning.Text(message))
 		return
 	}
 	c.audited = append(c.audited, message)
 }
 
-const admittedText = "admitted, because the quota only warns"
-
 // bounded keeps warnings within the length that the API server passes on.
 func bounded(warnings []string) []string {
-	warnings = webhookconfig.Warnings(warnings, "warnings")
+	warnings = webhookconfig.Warnings(warnings, outcomes.MoreWarnings)
 	for i, warning := range warnings {
 		warnings[i] = shortened(warning, webhookconfig.MaxWarning)
 	}
@@ -69,7 +68,8 @@ func annotate(response *admission.Response, key string, messages []string) {
 
 // admitted returns the answer for a request that couldn't be decided, and is admitted because the entry says so.
 func admitted(failed admission.Response) admission.Response {
-	message := "not checked against the quotas of this namespace, and admitted: " + failed.Result.Message
+	why, _, _ := strings.Cut(failed.Result.Message, outcomes.UndecidedRequest.Next)
+	message := outcomes.NotCheckedByAny.Text(why)
 	response := admission.Allowed("").WithWarnings(shortened(message, webhookconfig.MaxWarning))
 	annotate(&response, auditUnchecked, []string{message})
 	return response

@@ -5,7 +5,6 @@ package quotas
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // fenceTimeout bounds the write of a fence. The API server waits for the edit's answer
@@ -65,8 +65,7 @@ func (f *Fences) impose(ctx context.Context, previous, current *quotav1.ClusterR
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
 	if err := f.ledgers.Impose(ctx, current.Name, current.UID, raise); err != nil {
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("quota %s is unchanged: a lower limit binds at once, "+
-			"and the quota's ledger could not be written: %v; try again", current.Name, err))
+		return apierrors.NewServiceUnavailable(outcomes.NotFenced.Text(current.Name, err))
 	}
 	return nil
 }

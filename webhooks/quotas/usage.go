@@ -25,6 +25,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -120,7 +121,7 @@ func (i *inquiry) usage(ctx context.Context, limits corev1.ResourceList, selecte
 			delete(made.used, name)
 			names = append(names, string(name))
 		}
-		i.unknown(ctx, "what is used of "+strings.Join(names, ", "), errors.Join(made.causes...))
+		i.unknown(ctx, outcomes.UseOfNames.Text(strings.Join(names, ", ")), errors.Join(made.causes...))
 	}
 	return made.used
 }

@@ -5,7 +5,6 @@ package quotas
 
 import (
 	"context"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -13,6 +12,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Path is where the endpoint is served.
@@ -66,9 +66,8 @@ func (v *Validator) validate(ctx context.Context, previous, quota *quotav1.Clust
 func invalid(previous, quota *quotav1.ClusterResourceQuota) error {
 	errs := definition.Validate(quota)
 	if size := sizeOf(quota.Spec.Selector); size > maxSelector && selectsAnew(previous, quota) {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "selector"), fmt.Sprintf(
-			"takes %d KiB, and etcd can't store more than %d KiB of it together with the quota's status: "+
-				"label the namespaces, and select by this label", size>>10, maxSelector>>10)))
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "selector"),
+			outcomes.SelectorSize.Text(size>>10, maxSelector>>10)))
 	}
 	if len(errs) == 0 {
 		return nil

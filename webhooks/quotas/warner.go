@@ -26,6 +26,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -139,7 +140,7 @@ func (i *inquiry) findServed(ctx context.Context, added, uncounted corev1.Resour
 	tracked, _ := i.Evaluators.Resources(names)
 	served, err := i.Cluster.Served(ctx, slices.Collect(maps.Keys(tracked)))
 	if err != nil {
-		i.unknown(ctx, "what the cluster serves", err)
+		i.unknown(ctx, outcomes.ServedResources.Text(), err)
 	}
 	i.served = served
 }
@@ -155,7 +156,7 @@ func (i *inquiry) findNames(added corev1.ResourceList) {
 	tracked, unlimitable := i.Evaluators.Resources(added)
 	unserved, clusterScoped := misplaced(tracked, i.served)
 	for _, name := range clusterScoped {
-		i.findings.limitNothing = append(i.findings.limitNothing, string(name)+" (outside of namespaces)")
+		i.findings.limitNothing = append(i.findings.limitNothing, outcomes.OutsideOfNamespaces.Text(name))
 	}
 	for _, name := range slices.Concat(unlimitable, unserved) {
 		misnomer := evaluation.Misnomer{Name: name, Correction: i.Evaluators.Correction(name, namespaced)}
@@ -208,7 +209,7 @@ func (i *inquiry) findNamespaces(ctx context.Context, needed bool) []string {
 		selected, err = i.Namespaces.Selected(ctx, ours)
 	}
 	if err != nil {
-		i.unknown(ctx, "which namespaces are selected", err)
+		i.unknown(ctx, outcomes.SelectedNamespaces.Text(), err)
 		return nil
 	}
 	if !anew {
@@ -236,7 +237,7 @@ func (i *inquiry) judgeSelector(ctx context.Context, ours definition.Selector, s
 	}
 	var err error
 	if i.findings.openShift, err = i.sharedWithOpenShift(ctx, ours); err != nil {
-		i.unknown(ctx, "whether OpenShift has a quota of this name", err)
+		i.unknown(ctx, outcomes.OpenShiftName.Text(), err)
 	}
 	return selected
 }
@@ -266,7 +267,7 @@ func (i *inquiry) findOverlaps(ctx context.Context, selected []string, added cor
 	count := map[string]int{}       // quota -> in how many namespaces
 	for _, namespace := range selected {
 		if ctx.Err() != nil {
-			i.unknown(ctx, "which quotas limit the same", ctx.Err())
+			i.unknown(ctx, outcomes.OverlappingQuotas.Text(), ctx.Err())
 			return
 		}
 		covered, _ := i.Namespaces.Known(namespace)

@@ -40,17 +40,19 @@ const (
 		"delete that one once this one is enforced"
 	below = "spec.quota.hard is below what is used: pods by 2 (3/1), requests.cpu by 500m (1500m/1); " +
 		"no more is admitted until less is used: delete something, or raise the limit"
-	belowButWarned = "spec.quota.hard is below what is used: pods by 2 (3/1); requests that don't fit are admitted, and their senders are warned"
-	limitNothing   = "names in spec.quota.hard that limit nothing: count/nodes (outside of namespaces), count/events, " +
+	belowButWarned = "spec.quota.hard is below what is used: pods by 2 (3/1); requests that don't fit are admitted, and their senders are warned: " +
+		"delete something, or raise the limit, before the mode is Deny"
+	limitNothing = "names in spec.quota.hard that limit nothing: count/nodes (outside of namespaces), count/events, " +
 		"vendor.example/gpu (write requests.vendor.example/gpu), count/jobs (write count/jobs.batch); correct or remove them"
 	unserved = "the cluster doesn't serve what is limited by count/gizmos, count/widgets.example.com: correct spec.quota.hard, " +
 		"or install its CustomResourceDefinition"
 	overlapping = "other quotas limit the same: all (requests.cpu in 2 namespaces), team (pods, requests.cpu in 1 namespace); " +
-		"a request must fit each quota whose mode is Deny"
+		"a request must fit each quota whose mode is Deny: see that this is meant"
 	audits = "spec.enforcement.mode is Audit, which refuses nothing: " +
-		"requests that don't fit are admitted, and noted in events and in the API server's audit log"
+		"requests that don't fit are admitted, and noted in events and in the API server's audit log; set Deny to have them refused"
 	selectsTwo = "spec.selector selects 2 namespaces: ledgers, shop"
 	unchecked  = "not checked, because it couldn't be found out within a second: "
+	again      = "; try again with --dry-run=server to have it checked"
 )
 
 var (
@@ -383,12 +385,12 @@ func TestWarningsOfADryRun(t *testing.T) {
 		"objects can't be listed": {
 			around: func(s *surroundings) { s.visitErr = errors.New("broken") },
 			is:     quota("payments", "pods", "1", "requests.cpu", "1"), listed: []string{"pods/ledgers", "pods/shop"},
-			want: admission.Warnings{unchecked + "what is used of pods, requests.cpu", selectsTwo},
+			want: admission.Warnings{unchecked + "what is used of pods, requests.cpu" + again, selectsTwo},
 		},
 		"whether what counts is served can't be told": {
 			around: func(s *surroundings) { s.served[widgets] = nil },
 			is:     quota("payments", "count/widgets.example.com", "1"),
-			want:   admission.Warnings{unchecked + "what is used of count/widgets.example.com", selectsTwo},
+			want:   admission.Warnings{unchecked + "what is used of count/widgets.example.com" + again, selectsTwo},
 		},
 		"what counts isn't served": {
 			is:   quota("payments", "count/gizmos", "1", "count/widgets.example.com", "1"),
@@ -476,18 +478,18 @@ func TestOneLineHasWhatIsNotKnown(t *testing.T) {
 	}{
 		"all is known": {around: func(*surroundings) {}, want: all},
 		"the namespaces are not known": {
-			around: func(s *surroundings) { s.namespacesErr = broken }, want: admission.Warnings{all[0], unchecked + "which namespaces are selected"},
+			around: func(s *surroundings) { s.namespacesErr = broken }, want: admission.Warnings{all[0], unchecked + "which namespaces are selected" + again},
 		},
 		"OpenShift's quotas can't be read": {
 			around: func(s *surroundings) { s.openShiftErr = broken },
-			want:   admission.Warnings{all[0], all[1], unchecked + "whether OpenShift has a quota of this name"},
+			want:   admission.Warnings{all[0], all[1], unchecked + "whether OpenShift has a quota of this name" + again},
 		},
 		"what the cluster serves isn't known": {
-			around: func(s *surroundings) { s.servedErr = broken }, want: admission.Warnings{all[1], all[2], unchecked + "what the cluster serves"},
+			around: func(s *surroundings) { s.servedErr = broken }, want: admission.Warnings{all[1], all[2], unchecked + "what the cluster serves" + again},
 		},
 		"a name that limits nothing, in any cluster": {
 			around: func(s *surroundings) { s.servedErr, s.namespacesErr = broken, broken },
-			want:   admission.Warnings{unchecked + "what the cluster serves, which namespaces are selected"},
+			want:   admission.Warnings{unchecked + "what the cluster serves, which namespaces are selected" + again},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -509,7 +511,7 @@ func TestAClusterThatDoesNotAnswerIsNotWaitedForLong(t *testing.T) {
 		around := payments()
 		around.hang = true
 		got := around.warnings(ctx, nil, quota("payments", "pods", "1", "count/gizmos", "1"))
-		want := admission.Warnings{unchecked + "what the cluster serves, which namespaces are selected"}
+		want := admission.Warnings{unchecked + "what the cluster serves, which namespaces are selected" + again}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("warnings (-want,+got):\n%s", diff)
 		}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -51,50 +51,49 @@ const maxWarnings = 10
 func (f *findings) warnings() admission.Warnings {
 	var warnings admission.Warnings
 	// say takes the items that are named in the place of %s.
-	say := func(items []string, format string) {
+	say := func(items []string, message *outcomes.Message, before ...any) {
 		if len(items) > 0 {
-			warnings = append(warnings, fmt.Sprintf(format, list(items, webhookconfig.MaxWarning-len(format)+len("%s"))))
+			room := webhookconfig.MaxWarning - len(message.Text(append(before, "")...))
+			warnings = append(warnings, message.Text(append(before, list(items, room))...))
 		}
 	}
 	if f.idleSelector != "" {
-		say([]string{f.idleSelector}, "spec.selector selects no namespace (%s): nothing is limited until one matches; "+
-			"label namespaces, or correct the selector")
+		say([]string{f.idleSelector}, outcomes.SelectsNothing)
 	}
-	say(f.above, "spec.quota.hard is below what is used: %s; "+f.beyond())
-	say(f.limitNothing, evaluation.LimitNothing)
-	say(f.unserved, "the cluster doesn't serve what is limited by %s: correct spec.quota.hard, or install its CustomResourceDefinition")
-	say(f.protected, "spec.selector selects protected namespaces, where nothing is ever refused: "+
-		"exclude %s, such as by the label kubernetes.io/metadata.name")
-	say(f.openShift, "OpenShift's ClusterResourceQuota of the same name selects %s too: both limit what is there; "+
-		"delete that one once this one is enforced")
-	say(f.belowPeak, "spec.quota.hard is below the peak of the last 30 days (%s): it fits what is used now, and not what was; "+
-		"see status.peaks")
-	say(f.unknown, "not checked, because it couldn't be found out within a second: %s")
+	say(f.above, f.belowUse())
+	say(f.limitNothing, outcomes.LimitNothing)
+	say(f.unserved, outcomes.ServedNowhere)
+	say(f.protected, outcomes.SelectsProtected)
+	say(f.openShift, outcomes.OpenShiftToo)
+	say(f.belowPeak, outcomes.BelowPeak)
+	say(f.unknown, outcomes.NotFoundOut)
 	if f.largeSelector != "" {
-		say([]string{f.largeSelector}, "spec.selector takes %s: if all selectors are too large for the webhook configuration, "+
-			"requests in namespaces that no quota selects need the operator, too; label the namespaces, and select by this label")
+		say([]string{f.largeSelector}, outcomes.SelectorLarge)
 	}
-	say(f.overlaps, "other quotas limit the same: %s; a request must fit each quota whose mode is Deny")
-	if f.newMode && f.mode != quotav1.EnforcementDeny {
-		warnings = append(warnings, fmt.Sprintf("spec.enforcement.mode is %s, which refuses nothing: %s", f.mode, f.beyond()))
+	say(f.overlaps, outcomes.LimitTheSame)
+	switch {
+	case f.newMode && f.mode == quotav1.EnforcementWarn:
+		warnings = append(warnings, outcomes.ModeWarn.Text())
+	case f.newMode && f.mode == quotav1.EnforcementAudit:
+		warnings = append(warnings, outcomes.ModeAudit.Text())
 	}
-	selects := "spec.selector selects the namespace %s"
-	if len(f.selected) > 1 {
-		selects = fmt.Sprintf("spec.selector selects %d namespaces: ", len(f.selected)) + "%s"
+	if len(f.selected) == 1 {
+		say(f.selected, outcomes.SelectsOne)
+	} else {
+		say(f.selected, outcomes.SelectsMany, len(f.selected))
 	}
-	say(f.selected, selects)
 	return warnings[:min(len(warnings), maxWarnings)]
 }
 
-// beyond describes the treatment of requests that don't fit.
-func (f *findings) beyond() string {
+// belowUse is the message on a limit below the use, and the treatment of requests that don't fit.
+func (f *findings) belowUse() *outcomes.Message {
 	switch f.mode {
 	case quotav1.EnforcementWarn:
-		return "requests that don't fit are admitted, and their senders are warned"
+		return outcomes.BelowUseWarn
 	case quotav1.EnforcementAudit:
-		return "requests that don't fit are admitted, and noted in events and in the API server's audit log"
+		return outcomes.BelowUseAudit
 	default:
-		return "no more is admitted until less is used: delete something, or raise the limit"
+		return outcomes.BelowUse
 	}
 }
 

@@ -5,8 +5,6 @@ package workloads
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"runtime"
 	"time"
 
@@ -15,6 +13,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Judging costs processor time, which the webhook that enforces quotas needs. So a request is judged only if it is of
@@ -29,8 +29,8 @@ const (
 )
 
 var (
-	errLate = errors.New("it took too long")
-	errBusy = errors.New("too many others are being judged")
+	errLate = outcomes.JudgedTooLate.Err()
+	errBusy = outcomes.JudgesBusy.Err()
 )
 
 // newTurns lets as many requests be judged at once as there are processors.
@@ -54,7 +54,7 @@ func tooManyParts(object client.Object) error {
 	}
 	parts := len(spec.Containers) + len(spec.InitContainers) + len(spec.Volumes) + len(spec.ResourceClaims) + claims
 	if parts > maxParts {
-		return fmt.Errorf("its pods have more than %d containers, volumes and claims", maxParts)
+		return outcomes.TooManyParts.Err(maxParts)
 	}
 	return nil
 }

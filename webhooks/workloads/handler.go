@@ -25,6 +25,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -97,7 +98,7 @@ func (h *Handler) Handle(ctx context.Context, request *admissionv1.AdmissionRequ
 		if panicked := recover(); panicked != nil {
 			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", panicked), "Let a workload pass without judging it",
 				"resource", request.Resource, "namespace", request.Namespace, "name", request.Name, "stack", string(debug.Stack()))
-			response = admission.Allowed("").WithWarnings(unjudged("the operator failed to judge it"))
+			response = admission.Allowed("").WithWarnings(unjudged(outcomes.JudgeFailed.Text()))
 		}
 		h.Metrics.Preflighted(given.outcome, h.Clock.Since(start))
 	}()
@@ -176,7 +177,7 @@ func answerOf(asked *subject, findings []finding) answer {
 			given.outcome = findings[i].outcome()
 		}
 	}
-	given.warnings = webhookconfig.Warnings(unique(given.warnings), "quotas have something to say")
+	given.warnings = webhookconfig.Warnings(unique(given.warnings), outcomes.MoreQuotasSay)
 	if len(denials) > 0 {
 		given.outcome, given.denial = metrics.PreflightDenied, strings.Join(unique(denials), "\n")
 	}

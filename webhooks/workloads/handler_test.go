@@ -205,7 +205,7 @@ func TestAnswersOfOtherKinds(t *testing.T) {
 		"a scale of what is gone is let pass in silence": {limits: []limit{few}, request: scaling(8)},
 		"a scale of what can't be read": {
 			limits: []limit{few}, world: func(w *world) { w.liveError = errTimeout }, request: scaling(8),
-			want: []string{"not judged whether its pods fit into the quotas: deployment/search can't be read at present"},
+			want: []string{"not judged whether its pods fit into the quotas: deployment/search can't be read at present; check it with kubectl crq fit"},
 		},
 		"an autoscaler": {
 			limits: []limit{payments("", list("pods", "30"), list("pods", "21"))}, world: func(w *world) { w.live = []client.Object{running(2)} },
@@ -312,20 +312,20 @@ func TestWhatCantBeJudgedIsLetPass(t *testing.T) {
 	}
 	const not = "not judged whether its pods fit into the quotas: "
 	for name, test := range map[string]answerTest{
-		"a panic": {limits: []limit{few}, world: func(w *world) { w.panics = true }, request: creation("deployments", deployment(1)), want: []string{not + "the operator failed to judge it"}},
+		"a panic": {limits: []limit{few}, world: func(w *world) { w.panics = true }, request: creation("deployments", deployment(1)), want: []string{not + "the operator failed to judge it; check it with kubectl crq fit"}},
 		"no object": {
-			limits: []limit{few}, request: with(creation("deployments", nil), ""), want: []string{not + "there is no object"},
+			limits: []limit{few}, request: with(creation("deployments", nil), ""), want: []string{not + "there is no object; check it with kubectl crq fit"},
 		},
 		"negative replicas": {
-			limits: []limit{few}, request: creation("deployments", deployment(-1)), want: []string{not + "it asks for fewer pods than none"},
+			limits: []limit{few}, request: creation("deployments", deployment(-1)), want: []string{not + "it asks for fewer pods than none; check it with kubectl crq fit"},
 		},
 		"replicas that are no number": {
 			limits: []limit{few}, request: with(creation("deployments", nil), `{"spec":{"replicas":"9"}}`),
-			want: []string{not + "it can't be read: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"},
+			want: []string{not + "it can't be read: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32; check it with kubectl crq fit"},
 		},
 		"replicas that overflow": {
 			limits: []limit{few}, request: with(creation("deployments", nil), `{"spec":{"replicas":99999999999}}`),
-			want: []string{not + "it can't be read: json: cannot unmarshal number 99999999999 into Go struct field DeploymentSpec.spec.replicas of type int32"},
+			want: []string{not + "it can't be read: json: cannot unmarshal number 99999999999 into Go struct field DeploymentSpec.spec.replicas of type int32; check it with kubectl crq fit"},
 		},
 		"a kind that is unknown": {
 			limits: []limit{few}, request: func() *admissionv1.AdmissionRequest {
@@ -333,7 +333,7 @@ func TestWhatCantBeJudgedIsLetPass(t *testing.T) {
 				request.Kind.Kind = "Widget"
 				return request
 			}(),
-			want: []string{not + "kind Widget is unknown"},
+			want: []string{not + "kind Widget is unknown; check it with kubectl crq fit"},
 		},
 		"a strategy that can't be": {
 			limits: []limit{few}, request: creation("deployments", func() *appsv1.Deployment {
@@ -341,7 +341,7 @@ func TestWhatCantBeJudgedIsLetPass(t *testing.T) {
 				made.Spec.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("many\nlines"))
 				return made
 			}()),
-			want: []string{not + `expanding Deployment checkout/search: reading its strategy: invalid value for IntOrString: invalid type: string is not a percentage`},
+			want: []string{not + `expanding Deployment checkout/search: reading its strategy: invalid value for IntOrString: invalid type: string is not a percentage; check it with kubectl crq fit`},
 		},
 		"unknown fields": {
 			limits: []limit{few}, request: with(creation("deployments", nil), `{"spec":{"replicas":1,"unknown":[{}]},"status":{"replicas":-9}}`),

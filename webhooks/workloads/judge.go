@@ -19,6 +19,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // judge returns the finding of each quota; none if the request doesn't change the demand.
@@ -153,7 +154,7 @@ func (j *judging) asksMore(earlier, verdict fitting.Verdict) bool {
 // unjudged says why nothing may be said to fit into a quota: the objects may cost more than is charged.
 func (j *judging) unjudged(limit fitting.Limit) (string, error) {
 	if len(j.demand.Unread) > 0 && limitsDevices(limit) && (j.demand.Pods == nil || missing(&j.demand) > 0) {
-		return "it limits devices, and ResourceClaimTemplates aren't read", nil
+		return outcomes.JudgingDevices.Text(), nil
 	}
 	if j.demand.Unpriced == "" {
 		return "", nil

@@ -15,21 +15,22 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-// All text that a person reads in an answer is built here. Nothing here names another namespace.
+// The clauses of an answer are put together here, and package outcomes has the words. Nothing here names another namespace.
 
 const ellipsis = " ..."
 
 // unjudged is said of a workload about which nothing is known.
 func unjudged(reason string) string {
-	return webhookconfig.Printable(cut("not judged whether its pods fit into the quotas: "+reason, ""))
+	return webhookconfig.Printable(cut(outcomes.NotJudged.Sides(reason)))
 }
 
 // words are the words of one finding: one warning for each refusal, or one.
 func (f *finding) words(asked *subject) []string {
-	why := "; see kubectl crq why " + shortName(asked.workload.Kind, asked.workload.Name) + " -n " + asked.workload.Namespace
+	why := outcomes.SeeWhy.Text(shortName(asked.workload.Kind, asked.workload.Name), asked.workload.Namespace)
 	if refusals := f.verdict.Refusals; len(refusals) > 0 {
 		words := make([]string, 0, len(refusals))
 		for _, refusal := range refusals {
@@ -45,11 +46,11 @@ func (f *finding) words(asked *subject) []string {
 	case f.isShort():
 		said, what, names = f.short(asked)
 	case len(f.uncounted()) > 0:
-		said, what, names = notJudged, cmp.Or(f.unknown, explanation(ledger.NotCounted))+": ", f.uncounted()
+		said, what, names = outcomes.QuotaNotJudged.Text(), cmp.Or(f.unknown, explanation(ledger.NotCounted))+": ", f.uncounted()
 	case f.unjudged != "":
-		said, what = notJudged, f.unjudged
+		said, what = outcomes.QuotaNotJudged.Text(), f.unjudged
 	case f.waits():
-		said, what, names = "the rollout will wait for room, ", "short for its whole surge of ", f.tight()
+		said, what, names = outcomes.WaitsForRoom.Text(), outcomes.SurgeShort.Text(), f.tight()
 	default:
 		return nil
 	}
@@ -59,46 +60,36 @@ func (f *finding) words(asked *subject) []string {
 // head begins the words about a quota.
 func (f *finding) head(said string) string {
 	if f.onlyWarns {
-		return "quota " + f.quota + " only warns: " + would(said)
+		return outcomes.OfLenientQuota.Text(f.quota, outcomes.Would(said))
 	}
-	return "quota " + f.quota + ": " + said
+	return outcomes.OfQuota.Text(f.quota, said)
 }
-
-// onlyWarns is added to a finding that a quota doesn't refuse.
-const onlyWarns = " (the quota only warns)"
-
-// would turns a statement about the future into one about a refusal by the quota.
-func would(said string) string {
-	return strings.NewReplacer("will be", "would be", "may be", "might be", "will wait", "would wait").Replace(said)
-}
-
-const notJudged = "not judged whether its pods fit: "
 
 // explanation says why the rest of a quota isn't known.
 func explanation(reason ledger.Reason) string {
 	switch reason {
 	case ledger.NotJoined:
-		return "the objects in a namespace that joined this quota are still being counted"
+		return outcomes.JudgingJoins.Text()
 	case ledger.StaleNamespaces:
-		return "the labels of namespaces have just changed"
+		return outcomes.JudgingLabels.Text()
 	case ledger.StaleLimits:
-		return "its spec has just changed"
+		return outcomes.JudgingSpec.Text()
 	case ledger.InvalidSpec:
-		return "this version of the operator can't enforce its spec"
+		return outcomes.JudgingInvalid.Text()
 	default:
-		return "usage is still being counted"
+		return outcomes.JudgingCount.Text()
 	}
 }
 
 // refused predicts the API server's answer to the workload's controller, or the answer if the quota didn't only warn.
 func (f *finding) refused(refusal fitting.Refusal) string {
-	said := " will be refused: "
+	text := outcomes.WillBeRefused.Text(plural(refusal.Refused), "")
 	if f.unsure {
-		said = maybe(said)
+		text = outcomes.Maybe(text)
 	}
-	text := "its " + plural(refusal.Refused) + said + refusal.Message
+	text += refusal.Message
 	if f.onlyWarns && !slices.Contains(f.certain, refusal) {
-		return would(text) + onlyWarns
+		return outcomes.Would(text) + outcomes.OnlyOfLenient.Text()
 	}
 	return text
 }
@@ -114,22 +105,22 @@ func plural(kind string) string {
 func (f *finding) never(asked *subject) (said, what string, names []string) {
 	switch {
 	case asked.unknownNodes:
-		said = "not one pod can ever fit"
+		said = outcomes.NoPodEver.Text()
 	case asked.maximum:
-		said = fmt.Sprintf("maxReplicas %d can never fit", f.room.Wanted) + f.partly()
+		said = outcomes.MaximumNever.Text(f.room.Wanted) + f.partly()
 	case f.run:
-		said = "a run can never fit"
+		said = outcomes.RunNever.Text()
 	default:
-		said = fmt.Sprintf("%d pods can never fit", f.room.Wanted) + f.partly()
+		said = outcomes.PodsNever.Text(f.room.Wanted) + f.partly()
 		if f.unsure && f.room.Fit >= f.room.Wanted { // All of them may be there.
-			said = maybe(said)
+			said = outcomes.Maybe(said)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.room.Never)) {
 		amount, hard := f.room.Never[name], f.hard(name)
 		names = append(names, fmt.Sprintf("%s %s of %s", name, amount.String(), hard))
 	}
-	return said, ", because that is more than the limit: ", names
+	return said, outcomes.MoreThanLimit.Text(), names
 }
 
 // partly says how many of the pods fit now. It says nothing if all are there, because the limit was lowered since.
@@ -137,7 +128,7 @@ func (f *finding) partly() string {
 	if f.room.Fit >= f.room.Wanted {
 		return ""
 	}
-	return " (" + f.fit() + " fit now)"
+	return outcomes.FitNow.Text(f.fit())
 }
 
 // fit says how many pods fit now. More may fit if not all is known that is there. If they may cost more than is charged, fewer may.
@@ -160,14 +151,6 @@ func (f *finding) hard(name corev1.ResourceName) string {
 	return limit.String()
 }
 
-// maybe turns a certain statement into an uncertain one.
-func maybe(said string) string {
-	return strings.NewReplacer(
-		"not one pod fits", "perhaps not one pod fits", "doesn't fit", "may not fit", "will be stuck", "may be stuck",
-		"will be refused", "may be refused", "can never fit", "may never fit",
-	).Replace(said)
-}
-
 // short says how many pods fit, and the shortage of the rest.
 func (f *finding) short(asked *subject) (said, what string, names []string) {
 	for _, row := range f.verdict.Rows {
@@ -177,24 +160,24 @@ func (f *finding) short(asked *subject) (said, what string, names []string) {
 	}
 	switch {
 	case asked.unknownNodes:
-		said = "not one pod fits now, "
+		said = outcomes.NoPodNow.Text()
 	case asked.maximum:
-		said = fmt.Sprintf("maxReplicas %d: %s fit now, ", f.room.Wanted, f.fit())
+		said = outcomes.MaximumNow.Text(f.room.Wanted, f.fit())
 	case f.run:
-		said = "a run doesn't fit now, "
+		said = outcomes.RunNow.Text()
 	case f.room.Fit < f.room.Wanted:
-		said = fmt.Sprintf("%s of %d pods fit now, ", f.fit(), f.room.Wanted)
+		said = outcomes.PodsNow.Text(f.fit(), f.room.Wanted)
 	case f.room.Wanted == 0:
-		said = "what is made besides pods doesn't fit now, "
+		said = outcomes.OthersNow.Text()
 	case asked.workload.Kind == "Job":
-		said = "its later pods don't fit, "
+		said = outcomes.LaterPodsNow.Text()
 	default:
-		said = "the rollout will be stuck, "
+		said = outcomes.RolloutStuck.Text()
 	}
 	if f.unsure {
-		said = maybe(said)
+		said = outcomes.Maybe(said)
 	}
-	return said, "short of ", names
+	return said, outcomes.ShortOf.Text(), names
 }
 
 // uncounted are the resources whose rest is unknown.
@@ -232,7 +215,7 @@ func listed(head string, names []string, tail string) string {
 	for count := len(names); count > 0; count-- {
 		text := head + strings.Join(names[:count], ", ")
 		if rest := len(names) - count; rest > 0 {
-			text += fmt.Sprintf(" and %d more", rest)
+			text += outcomes.AndMore.Text(rest)
 		}
 		if len(text)+len(tail) <= webhookconfig.MaxWarning {
 			return webhookconfig.Printable(text + tail)

@@ -6,8 +6,6 @@ package workloads
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -23,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // +kubebuilder:rbac:groups=apps,resources=deployments;replicasets;statefulsets,verbs=get
@@ -45,7 +44,7 @@ type subject struct {
 	unknownNodes bool
 }
 
-var errNegative = errors.New("it asks for fewer pods than none")
+var errNegative = outcomes.FewerThanNone.Err()
 
 // subject reads a request. It returns nil for a request that has nothing to
 // judge.
@@ -107,14 +106,14 @@ func (h *Handler) applied(ctx context.Context, request *admissionv1.AdmissionReq
 func (h *Handler) decode(kind schema.GroupVersionKind, raw []byte) (client.Object, error) {
 	made, err := h.types.Empty(kind)
 	if err != nil {
-		return nil, fmt.Errorf("kind %s is unknown", kind.Kind)
+		return nil, outcomes.UnknownKind.Err(kind.Kind)
 	}
 	object, isObject := made.(client.Object)
 	if !isObject || len(raw) == 0 {
-		return nil, errors.New("there is no object")
+		return nil, outcomes.NoObject.Err()
 	}
 	if err := json.Unmarshal(raw, object); err != nil {
-		return nil, fmt.Errorf("it can't be read: %w", err)
+		return nil, outcomes.NotReadable.Err(err)
 	}
 	return object, nil
 }
@@ -131,7 +130,7 @@ func manifest(request *admissionv1.AdmissionRequest, object, live client.Object)
 func (h *Handler) scaled(ctx context.Context, request *admissionv1.AdmissionRequest) (*subject, error) {
 	scale := &autoscalingv1.Scale{}
 	if err := json.Unmarshal(request.Object.Raw, scale); err != nil {
-		return nil, fmt.Errorf("it can't be read: %w", err)
+		return nil, outcomes.NotReadable.Err(err)
 	}
 	kinds := map[string]string{
 		"deployments": "Deployment", "replicasets": "ReplicaSet", "statefulsets": "StatefulSet",
@@ -151,7 +150,7 @@ func (h *Handler) scaled(ctx context.Context, request *admissionv1.AdmissionRequ
 func (h *Handler) autoscaled(ctx context.Context, request *admissionv1.AdmissionRequest) (*subject, error) {
 	autoscaler, old := &autoscalingv2.HorizontalPodAutoscaler{}, &autoscalingv2.HorizontalPodAutoscaler{}
 	if err := json.Unmarshal(request.Object.Raw, autoscaler); err != nil {
-		return nil, fmt.Errorf("it can't be read: %w", err)
+		return nil, outcomes.NotReadable.Err(err)
 	}
 	target := autoscaler.Spec.ScaleTargetRef
 	group, err := schema.ParseGroupVersion(target.APIVersion)
@@ -188,7 +187,7 @@ func (h *Handler) named(
 		}
 		log.FromContext(ctx).Info("Could not read a workload to judge it", "workload", shortName(kind.Kind, name),
 			"namespace", namespace, "reason", err.Error())
-		return nil, fmt.Errorf("%s can't be read at present", shortName(kind.Kind, name))
+		return nil, outcomes.NotReadNow.Err(shortName(kind.Kind, name))
 	}
 	return &subject{
 		workload: referenceTo(resource.GroupVersion().WithKind(kind.Kind), live),

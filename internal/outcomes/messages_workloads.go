@@ -1,0 +1,73 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package outcomes
+
+import "strings"
+
+const (
+	inPreflight = "a clause of SeeWhy, which has it"
+	inNotJudged = "a cause in NotJudged, which has it"
+)
+
+// The warnings on workloads, which are the denials of a quota whose preflight is Deny. They name no other namespace.
+//
+//nolint:gochecknoglobals // a table
+var (
+	// SeeWhy ends each line about a quota, if there is room for it.
+	SeeWhy    = row(Warnings, "", "; see kubectl crq why %s -n %s")
+	NotJudged = row(Warnings, "not judged whether its pods fit into the quotas: %s", "; check it with kubectl crq fit")
+
+	OfQuota        = part(Warnings, "quota %s: %s", inPreflight)
+	OfLenientQuota = part(Warnings, "quota %s only warns: %s", inPreflight)
+	OnlyOfLenient  = part(Warnings, " (the quota only warns)", inPreflight)
+	QuotaNotJudged = part(Warnings, "not judged whether its pods fit: ", inPreflight)
+	WillBeRefused  = part(Warnings, "its %s will be refused: %s", inPreflight)
+	WaitsForRoom   = part(Warnings, "the rollout will wait for room, ", inPreflight)
+	SurgeShort     = part(Warnings, "short for its whole surge of ", inPreflight)
+	NoPodEver      = part(Warnings, "not one pod can ever fit", inPreflight)
+	MaximumNever   = part(Warnings, "maxReplicas %d can never fit", inPreflight)
+	RunNever       = part(Warnings, "a run can never fit", inPreflight)
+	PodsNever      = part(Warnings, "%d pods can never fit", inPreflight)
+	FitNow         = part(Warnings, " (%s fit now)", inPreflight)
+	MoreThanLimit  = part(Warnings, ", because that is more than the limit: ", inPreflight)
+	NoPodNow       = part(Warnings, "not one pod fits now, ", inPreflight)
+	MaximumNow     = part(Warnings, "maxReplicas %d: %s fit now, ", inPreflight)
+	RunNow         = part(Warnings, "a run doesn't fit now, ", inPreflight)
+	PodsNow        = part(Warnings, "%s of %d pods fit now, ", inPreflight)
+	OthersNow      = part(Warnings, "what is made besides pods doesn't fit now, ", inPreflight)
+	LaterPodsNow   = part(Warnings, "its later pods don't fit, ", inPreflight)
+	RolloutStuck   = part(Warnings, "the rollout will be stuck, ", inPreflight)
+	ShortOf        = part(Warnings, "short of ", inPreflight)
+	AndMore        = part(Warnings, " and %d more", inPreflight)
+
+	JudgingJoins   = part(Warnings, "the objects in a namespace that joined this quota are still being counted", inPreflight)
+	JudgingLabels  = part(Warnings, "the labels of namespaces have just changed", inPreflight)
+	JudgingSpec    = part(Warnings, "its spec has just changed", inPreflight)
+	JudgingInvalid = part(Warnings, "this version of the operator can't enforce its spec", inPreflight)
+	JudgingCount   = part(Warnings, "usage is still being counted", inPreflight)
+	JudgingDevices = part(Warnings, "it limits devices, and ResourceClaimTemplates aren't read", inPreflight)
+
+	JudgeFailed   = part(Warnings, "the operator failed to judge it", inNotJudged)
+	JudgedTooLate = part(Warnings, "it took too long", inNotJudged)
+	JudgesBusy    = part(Warnings, "too many others are being judged", inNotJudged)
+	TooManyParts  = part(Warnings, "its pods have more than %d containers, volumes and claims", inNotJudged)
+	FewerThanNone = part(Warnings, "it asks for fewer pods than none", inNotJudged)
+	UnknownKind   = part(Warnings, "kind %s is unknown", inNotJudged)
+	NoObject      = part(Warnings, "there is no object", inNotJudged)
+	NotReadable   = part(Warnings, "it can't be read: %w", inNotJudged)
+	NotReadNow    = part(Warnings, "%s can't be read at present", inNotJudged)
+)
+
+// Maybe turns a certain statement about a workload into an uncertain one.
+func Maybe(text string) string {
+	return strings.NewReplacer(
+		"not one pod fits", "perhaps not one pod fits", "doesn't fit", "may not fit", "will be stuck", "may be stuck",
+		"will be refused", "may be refused", "can never fit", "may never fit",
+	).Replace(text)
+}
+
+// Would turns a statement about a workload's future into one about a refusal by a quota that only warns.
+func Would(text string) string {
+	return strings.NewReplacer("will be", "would be", "may be", "might be", "will wait", "would wait").Replace(text)
+}
