@@ -20,8 +20,8 @@ import (
 
 // imperatives are the verbs of next steps. One must begin a clause, possibly after a condition.
 var imperatives = regexp.MustCompile(`(?:^|[;:,(.] |[;:,] (?:and|or|then) |so, |lasts, |longer, )` +
-	`(ask|check|correct|delete|exclude|exempt|find|give|install|label|look|make|mend|move|name|raise|read|remove|render|run|see|select|set|` +
-	`state|take|try|use|wait|write)\b`)
+	`(did you mean|ask|check|correct|delete|exclude|exempt|find|give|install|label|look|make|mend|move|name|raise|read|remove|render|run|see|select|set|` +
+	`say|state|take|try|use|wait|write)\b`)
 
 // names are the names of the rows, in the order of the table.
 func names(t *testing.T) []string {
@@ -155,6 +155,7 @@ var exclusions = []place{
 	{path: "internal/outcomes", why: "the table"},
 	{path: "main.go", why: "the program's start: text for its log"},
 	{path: "api/v1", why: "the API: its constants are stored, and read by other programs"},
+	{path: "cmd/kubectl-crq/internal/conversion", why: "comments in the output of convert: its texts.go has a table of them"},
 	{path: "cmd/kubectl-crq", errors: true, why: "answers of the plugin, which are results, not messages; test/plugin reads them"},
 	{path: "controllers/wake", why: "its errors are for the log"},
 	{path: "internal/manager", why: "flags, and errors that end the operator, for the log"},
@@ -297,21 +298,24 @@ func TestEachMessageComesFromTheTable(t *testing.T) {
 
 // noMessages are texts that look like messages, and what they are.
 var noMessages = map[string]string{
-	"at least ":                       "a number",
-	"at most ":                        "a number",
-	"failed calling webhook":          "a word of the API server's",
-	"failed quota: ":                  "a word of Kubernetes'",
-	"failed quota: %s: %v":            "a word of Kubernetes'",
-	"no answer":                       "a cause",
-	"the API version":                 "the subject of a cause",
-	"the ResourceQuotas of namespace": "the object of a cause",
-	"the list of":                     "the object of a cause",
-	"the namespace":                   "the subject of a cause",
-	"the object's UID":                "the subject of a cause",
-	"the request's UID":               "the subject of a cause",
-	"the resourceVersion":             "the subject of a cause",
-	"the version of":                  "the object of a cause",
-	"what the cluster serves":         "the object of a cause",
+	`an error of its own: "no"`:              "never printed",
+	`an error of its own: "%T is no list"`:   "a defect, which Unexplained says",
+	`an error of its own: "%T is no object"`: "a defect, which Unexplained says",
+	"at least ":                              "a number",
+	"at most ":                               "a number",
+	"failed calling webhook":                 "a word of the API server's",
+	"failed quota: ":                         "a word of Kubernetes'",
+	"failed quota: %s: %v":                   "a word of Kubernetes'",
+	"no answer":                              "a cause",
+	"the API version":                        "the subject of a cause",
+	"the ResourceQuotas of namespace":        "the object of a cause",
+	"the list of":                            "the object of a cause",
+	"the namespace":                          "the subject of a cause",
+	"the object's UID":                       "the subject of a cause",
+	"the request's UID":                      "the subject of a cause",
+	"the resourceVersion":                    "the subject of a cause",
+	"the version of":                         "the object of a cause",
+	"what the cluster serves":                "the object of a cause",
 }
 
 // Arguments of a format are checked by vet for literals only.
