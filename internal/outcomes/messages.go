@@ -19,6 +19,7 @@ const (
 	Conditions Kind = "condition"
 	Events     Kind = "event"
 	Failures   Kind = "error of the plugin"
+	Comments   Kind = "comment of convert"
 )
 
 // Message is a row of the table: a sentence for people who meet the operator or its plugin. If ResourceQuota of Kubernetes
