@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
@@ -34,15 +36,18 @@ func TestMessage(t *testing.T) {
 		err  error
 		want string
 	}{
-		"anything":               {errors.New("this"), "this"},
-		"a kind that isn't here": {&meta.NoKindMatchError{}, hintNotInstalled},
-		"a quota forbidden":      {forbidden("clusterresourcequotas"), clusterForbidden + hintForbidden},
-		"a view forbidden":       {forbidden("localresourcequotas"), viewForbidden + hintNoViews},
-		"too slow":               {context.DeadlineExceeded, "context deadline exceeded" + hintTimeout},
-		"no server there":        {refused, `Get "https://x": dial: connection refused` + hintUnreachable},
+		"anything":                       {errors.New("this"), "this; see kubectl crq top --help, correct what the error names, and try again"},
+		"a kind that isn't here":         {&meta.NoKindMatchError{}, outcomes.NotInstalled.Text()},
+		"a quota forbidden":              {forbidden("clusterresourcequotas"), clusterForbidden + outcomes.MayNotSee.Next},
+		"a view forbidden":               {forbidden("localresourcequotas"), viewForbidden + outcomes.MayNotSeeViews.Next},
+		"too slow":                       {context.DeadlineExceeded, "context deadline exceeded" + outcomes.TookTooLong.Next},
+		"no server there":                {refused, `Get "https://x": dial: connection refused` + outcomes.NoAnswer.Next},
+		"a name that isn't there":        {apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "web"), `pods "web" not found` + outcomes.NotThere.Next},
+		"a right that the request lacks": {apierrors.NewBadRequest("no"), "no" + outcomes.ServerSays.Next},
+		"one that has a next step":       {fmt.Errorf("reading: %w", outcomes.NoFile.Err()), "reading: " + outcomes.NoFile.Text()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, message(c.err)); diff != "" {
+			if diff := cmp.Diff(c.want, advised(c.err, "kubectl crq top").Error()); diff != "" {
 				t.Errorf("message (-want,+got):\n%s", diff)
 			}
 		})

@@ -5,7 +5,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/conversion"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // stdin is the file name of piped input.
@@ -49,32 +49,30 @@ func newConvert(env *environment) *cobra.Command {
 
 func runConvert(env *environment, files []string, recursive, strict bool) error {
 	if len(files) == 0 {
-		return errors.New("name the files to convert by --filename")
+		return outcomes.NoFile.Err()
 	}
 	var objects []conversion.Object
 	for _, named := range files {
 		objects = append(objects, readObjects(env.streams.In, named, recursive)...)
 	}
-	outcomes := conversion.Convert(objects, *env.config.Namespace)
-	total := conversion.Sum(outcomes)
+	converted := conversion.Convert(objects, *env.config.Namespace)
+	total := conversion.Sum(converted)
 	lacks := strict && total.Lost+total.Refused > 0
-	text, err := conversion.YAML(outcomes)
+	text, err := conversion.YAML(converted)
 	if lacks || total.Quotas == 0 {
 		text = nil
-		_, _ = env.streams.ErrOut.Write(conversion.Comments(outcomes)) // an error here couldn't be printed
+		_, _ = env.streams.ErrOut.Write(conversion.Comments(converted)) // an error here couldn't be printed
 	}
 	if err := errors.Join(err, env.print(string(text))); err != nil {
 		return err
 	}
 	switch {
 	case total.Refused > 0:
-		return fmt.Errorf("%d could not be converted: look for \"# %s\" in the comments", total.Refused, conversion.Refused)
+		return outcomes.NotConverted.Err(total.Refused, "# "+string(conversion.Refused))
 	case lacks:
-		return fmt.Errorf("%d could not be carried over: look for \"# %s\" in the comments", total.Lost, conversion.Lost)
+		return outcomes.NotCarriedOver.Err(total.Lost, "# "+string(conversion.Lost))
 	case total.Quotas == 0:
-		return errors.New("nothing to convert: expected a ClusterResourceQuota of OpenShift, an " +
-			"ApplicationAwareClusterResourceQuota of KubeVirt, a HierarchicalResourceQuota of HNC, or a Tenant, ResourcePool " +
-			"or GlobalResourceQuota of Capsule with a quota")
+		return outcomes.NothingShared.Err()
 	}
 	return nil
 }

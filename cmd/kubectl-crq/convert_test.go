@@ -96,7 +96,7 @@ func TestConvert(t *testing.T) {
 				"# not converted: shared quotas of quota.other.example aren't known: ", "error: 2 could not be converted",
 			},
 		},
-		"no file": {status: 1, silent: true, stderr: []string{"error: name the files to convert by --filename"}},
+		"no file": {status: 1, silent: true, stderr: []string{"error: there is nothing to convert: name the files to convert by --filename"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

@@ -6,7 +6,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,6 +24,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -94,7 +94,7 @@ func (f *fit) run(ctx context.Context) error {
 		return err //nolint:wrapcheck // in kubectl's words
 	}
 	if f.nodes.Count < 0 {
-		return errors.New("--nodes must not be negative")
+		return outcomes.NegativeFlag.Err("--nodes")
 	}
 	ctx, cancel := context.WithTimeout(ctx, fitTimeout)
 	defer cancel()
@@ -283,14 +283,14 @@ func countedOf(demand fitting.Demand) []render.FitCounted {
 	return counted
 }
 
-func notCounted(verdict fitting.Verdict) string {
+func notCounted(verdict fitting.Verdict) error {
 	var parts []string
 	for _, row := range verdict.Rows {
 		if !row.Counted && row.Limit.Admits == "" {
 			parts = append(parts, string(row.Resource)+" of "+quotaName(row.Limit))
 		}
 	}
-	return "can't tell: not counted yet: " + strings.Join(parts, ", ") + "; ask again in a moment"
+	return outcomes.CannotTell.Err(strings.Join(parts, ", "))
 }
 
 func quotaName(limit *fitting.Limit) string { return string(limit.Source) + "/" + limit.Name }

@@ -12,42 +12,39 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-)
-
-const (
-	hintNotInstalled = "the cluster doesn't serve ClusterResourceQuotas: is the shared quota operator installed here? " +
-		"Its CRDs are in config/crd"
-	hintForbidden = "; an administrator can grant this right with a ClusterRole. " +
-		"Whoever may view a namespace can use kubectl crq explain -n NAMESPACE"
-	hintNoViews = "; whoever has the role view, edit or admin in the namespace has this right, too, " +
-		"where the operator's config/rbac is installed"
-	hintTimeout     = "; try again, or give it longer with --request-timeout"
-	hintUnreachable = "; does --kubeconfig, KUBECONFIG or --context name the cluster that you mean, and does it run?"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // viewResource is the API server's name of local views.
 const viewResource = "localresourcequotas"
 
-// message describes an error, and the remedy if it is known.
-func message(err error) string {
+// advised returns an error of a command with a next step.
+func advised(err error, command string) error {
 	var timeout interface{ Timeout() bool }
 	switch {
 	case notInstalled(err):
-		return hintNotInstalled
+		return outcomes.NotInstalled.Err()
+	case outcomes.IsAdvised(err), strings.Contains(err.Error(), "Did you mean this?"): // cobra's words
+		return err
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), viewResource):
-		return err.Error() + hintNoViews
+		return outcomes.MayNotSeeViews.Err(err)
 	case apierrors.IsForbidden(err):
-		return err.Error() + hintForbidden
+		return outcomes.MayNotSee.Err(err)
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err),
 		errors.As(err, &timeout) && timeout.Timeout():
-		return err.Error() + hintTimeout
+		return outcomes.TookTooLong.Err(err)
 	case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, new(*url.Error)):
-		return err.Error() + hintUnreachable
+		return outcomes.NoAnswer.Err(err)
+	case apierrors.IsNotFound(err):
+		return outcomes.NotThere.Err(err)
+	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
+		return outcomes.ServerSays.Err(err)
 	default:
-		return err.Error()
+		return outcomes.Unexplained.Err(err, command)
 	}
 }
 

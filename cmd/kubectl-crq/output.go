@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -74,7 +75,7 @@ func (o *output) check() error {
 }
 
 func (o *output) unknown(format string) error {
-	return fmt.Errorf("unknown output format %q: -o takes %s", format, strings.Join(o.allowed(), ", "))
+	return outcomes.UnknownFormat.Err(format, strings.Join(o.allowed(), ", "))
 }
 
 // print writes objects of our types, or of Kubernetes' own, in the format that is

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // kinds of ours, for objects that are printed: a client leaves them out.
@@ -30,7 +31,7 @@ func getQuota(ctx context.Context, reader client.Reader, name string) (*quotav1.
 	quota := &quotav1.ClusterResourceQuota{}
 	err := reader.Get(ctx, client.ObjectKey{Name: name}, quota)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%w%s", err, suggestion(ctx, reader, name))
+		return nil, suggesting(ctx, reader, name, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the quota: %w", err)
@@ -57,11 +58,11 @@ func setKinds(list *quotav1.ClusterResourceQuotaList) {
 	}
 }
 
-// suggestion names the quotas whose names are like this one; empty if there are none, or they can't be read.
-func suggestion(ctx context.Context, reader client.Reader, name string) string {
+// suggesting adds the quotas whose names are like a missing one to the error, if they can be read.
+func suggesting(ctx context.Context, reader client.Reader, name string, missing error) error {
 	list, err := listQuotas(ctx, reader)
 	if err != nil {
-		return ""
+		return missing
 	}
 	// It suggests names with this beginning, and names that a command would be taken for a misspelling of.
 	known := &cobra.Command{SuggestionsMinimumDistance: 2}
@@ -69,7 +70,7 @@ func suggestion(ctx context.Context, reader client.Reader, name string) string {
 		known.AddCommand(&cobra.Command{Use: list.Items[i].Name, Run: func(*cobra.Command, []string) {}})
 	}
 	if near := known.SuggestionsFor(name); len(near) > 0 {
-		return "; did you mean " + strings.Join(near, " or ") + "?"
+		return outcomes.QuotaLike.Err(missing, strings.Join(near, " or "))
 	}
-	return "; kubectl get crq lists all"
+	return outcomes.NoQuotaLike.Err(missing)
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -64,7 +65,7 @@ func newReclaim(env *environment) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if flags.olderThan < 0 {
-				return errors.New("--older-than must not be negative")
+				return outcomes.NegativeFlag.Err("--older-than")
 			}
 			return reclaim(cmd.Context(), env, flags)
 		},
@@ -85,7 +86,7 @@ func reclaim(ctx context.Context, env *environment, flags *reclaimFlags) error {
 	}
 	inventory, err := reading.NewReader(cluster, fitting.NewTypes()).Inventory(ctx, namespace)
 	if missing := (*reading.MissingNamespaceError)(nil); errors.As(err, &missing) {
-		return fmt.Errorf("namespace %s doesn't exist: kubectl get namespaces lists all", missing.Namespace)
+		return outcomes.NoNamespace.Err(missing.Namespace)
 	}
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 func newReservations(env *environment) *cobra.Command {
@@ -58,6 +59,5 @@ func ledgerError(ctx context.Context, reader client.Reader, name string, err err
 	if _, err := getQuota(ctx, reader, name); err != nil {
 		return err
 	}
-	return fmt.Errorf("the quota %s has no ledger: nothing is admitted under it until the operator has made one; is it running? %w",
-		name, err)
+	return outcomes.NoLedger.Err(name, err)
 }

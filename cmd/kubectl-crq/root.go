@@ -38,7 +38,7 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams)
 	case errors.Is(err, errNo):
 		return statusNo
 	}
-	root.PrintErrln("error:", message(err))
+	root.PrintErrln("error:", advised(err, ran.CommandPath()))
 	if _, yesOrNo := ran.Annotations[answers]; yesOrNo {
 		return statusUnanswered
 	}

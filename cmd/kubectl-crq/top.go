@@ -5,8 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +13,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // noQuotas is said in place of an empty table.
@@ -74,14 +73,14 @@ func newTop(env *environment) *cobra.Command {
 func (f *topFlags) check() error {
 	switch {
 	case f.sortBy != sortByName && f.sortBy != sortByUsage:
-		return fmt.Errorf("unknown order %q: --sort-by takes %s or %s", f.sortBy, sortByName, sortByUsage)
+		return outcomes.UnknownOrder.Err(f.sortBy, sortByName, sortByUsage)
 	case f.namespaces < 0:
-		return fmt.Errorf("--namespaces is %d: want 0 or more", f.namespaces)
+		return outcomes.FewNamespaces.Err(f.namespaces)
 	case f.interval <= 0:
-		return fmt.Errorf("--interval is %s: want more than 0s", f.interval)
+		return outcomes.ShortInterval.Err(f.interval)
 	}
 	if table, _ := f.out.asTable(); f.watch && !table {
-		return errors.New("--watch shows tables: leave -o away, or use kubectl get crq --watch -o " + *f.out.flags.OutputFormat)
+		return outcomes.WatchedTable.Err(*f.out.flags.OutputFormat)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -95,16 +96,16 @@ func why(ctx context.Context, env *environment, out *output, args []string) erro
 	if err := out.answer(env, found, render.WhyKind, text); err != nil {
 		return err
 	}
-	return outcome(fitting.Outcome(found.Result), found.Summary)
+	return outcome(fitting.Outcome(found.Result), outcomes.Untold.Err())
 }
 
-// outcome is how a command ends whose answer is yes or no. An unknown one says why.
-func outcome(of fitting.Outcome, unknown string) error {
+// outcome is how a command ends whose answer is yes or no. unknown is the error if it is neither.
+func outcome(of fitting.Outcome, unknown error) error {
 	switch of {
 	case fitting.Fits:
 		return nil
 	case fitting.Unknown:
-		return errors.New(unknown)
+		return unknown
 	default:
 		return errNo
 	}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Manifest is an object as applying it would leave it, with Kubernetes' defaults,
@@ -152,7 +154,10 @@ func (d *Demand) Made() Demand {
 type UnknownNodesError struct{ Namespace, Name string }
 
 // Error implements error.
-func (e *UnknownNodesError) Error() string { return unknownNodes(e.Namespace, e.Name) }
+func (e *UnknownNodesError) Error() string { return outcomes.UnknownNodes.Text(e.Namespace, e.Name) }
+
+// Advised implements outcomes.Advised.
+func (*UnknownNodesError) Advised() {}
 
 // Expand returns the demand of the manifest. The error is an *UnknownNodesError,
 // or describes the defect of the manifest.

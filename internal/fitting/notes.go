@@ -10,10 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func unknownNodes(namespace, name string) string {
-	return fmt.Sprintf("can't tell on how many nodes DaemonSet %s/%s would run: say so with --nodes N", namespace, name)
-}
-
 // unreadTemplates names the first, however many there are.
 func unreadTemplates(namespace string, names []string) string {
 	if more := len(names) - 1; more > 0 {

@@ -19,6 +19,7 @@ const (
 	Conditions Kind = "condition"
 	Events     Kind = "event"
 	Failures   Kind = "error of the plugin"
+	Comments   Kind = "comment of convert"
 )
 
 // Message is a row of the table: a sentence for people who meet the operator or its plugin. If ResourceQuota of Kubernetes
@@ -51,7 +52,7 @@ func part(kind Kind, cause, none string) *Message {
 }
 
 // Text returns the sentence.
-func (m *Message) Text(args ...any) string { return fmt.Sprintf(m.Cause+m.Next, args...) }
+func (m *Message) Text(args ...any) string { return m.Err(args...).Error() }
 
 // Within returns the sentence in so many bytes. The cause is shortened first.
 func (m *Message) Within(most int, args ...any) string {
@@ -93,8 +94,14 @@ func (a advised) Unwrap() error { return errors.Unwrap(a.error) }
 
 // Advise returns an error that has a next step: that of its own, or that of a request that can't be decided.
 func Advise(err error) error {
-	if _, ok := errors.AsType[Advised](err); ok {
+	if IsAdvised(err) {
 		return err
 	}
 	return UndecidedRequest.Err(err)
+}
+
+// IsAdvised reports whether an error has a next step.
+func IsAdvised(err error) bool {
+	_, ok := errors.AsType[Advised](err)
+	return ok
 }

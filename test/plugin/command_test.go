@@ -119,7 +119,7 @@ var _ = Describe("kubectl crq", Ordered, func() {
 			Entry("to see quotas", `cannot list resource "clusterresourcequotas"`, "top"),
 			Entry("to see one", `cannot get resource "clusterresourcequotas"`, "describe", team),
 			Entry("to see a ledger", `cannot get resource "quotaledgers"`, "reservations", team),
-			Entry("to see another namespace", "whoever has the role view, edit or admin in the namespace has this right", "explain", "-n", books),
+			Entry("to see another namespace", "ask an administrator for the role view, edit or admin in the namespace", "explain", "-n", books),
 		)
 
 		It("completes nothing that they can't read", func(ctx SpecContext) {
@@ -134,9 +134,9 @@ var _ = Describe("kubectl crq", Ordered, func() {
 	},
 		Entry("without such a command", `unknown command "nonsense"`, "nonsense"),
 		Entry("without such a format", `unknown output format "fancy": -o takes wide, json, yaml,`, "top", "-o", "fancy"),
-		Entry("without such an order", "--sort-by takes name or usage", "top", "--sort-by", "age"),
+		Entry("without such an order", "use --sort-by name or --sort-by usage", "top", "--sort-by", "age"),
 		Entry("without such a namespace", `namespaces "tally-nowhere" not found`, "explain", "-n", "tally-nowhere"),
-		Entry("without an API server", "does --kubeconfig, KUBECONFIG or --context name the cluster that you mean", "top", "--server", "https://127.0.0.1:1"),
+		Entry("without an API server", "see that --kubeconfig, KUBECONFIG or --context name the cluster that you mean", "top", "--server", "https://127.0.0.1:1"),
 		Entry("without time", "give it longer with --request-timeout", "top", "--request-timeout", "1ns"),
 		Entry("to watch in another format", "--watch shows tables", "top", "--watch", "-o", "json"),
 		Entry("to watch what isn't there", "not found", "top", "--watch", "tally-nowhere"),

@@ -475,7 +475,7 @@ spec: {type: ClusterIP, ports: [{port: 80}]}
 			printed, _ := cmd.CombinedOutput()
 			Expect(string(printed)).To(HavePrefix(said), "%v", args)
 		}
-		Expect(crq(ctx, "fit", "-n", p.namespace).stderr).To(Equal("error: must specify one of -f and -k\n"))
+		Expect(crq(ctx, "fit", "-n", p.namespace).stderr).To(Equal("error: must specify one of -f and -k; see kubectl crq fit --help, correct what the error names, and try again\n"))
 	})
 
 	It("says so where shared quotas aren't installed", func(ctx SpecContext) {

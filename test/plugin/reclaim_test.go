@@ -202,7 +202,7 @@ var _ = Describe("kubectl crq reclaim", Ordered, ContinueOnFailure, func() {
 			HaveSuffix("Note: No quota limits namespace reclaim-free, so that nothing in it holds any.\n")))
 		got := crq(ctx, "reclaim", "-n", "reclaim-none")
 		Expect(got.status).To(Equal(1))
-		Expect(got.stderr).To(Equal("error: namespace reclaim-none doesn't exist: kubectl get namespaces lists all\n"))
+		Expect(got.stderr).To(Equal("error: namespace reclaim-none doesn't exist: see kubectl get namespaces, which lists all\n"))
 	})
 
 	It("looks at all namespaces, for those who may", func(ctx SpecContext) {

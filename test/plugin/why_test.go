@@ -181,7 +181,7 @@ var _ = Describe("kubectl crq why", Ordered, ContinueOnFailure, func() {
 		mustKubectl(ctx, "delete", "deployment", "web", "-n", p.namespace)
 		got := crqAs(ctx, p.kubeconfig, "why", "deployment/web", "-n", p.namespace)
 		Expect(got.status).To(Equal(2))
-		Expect(got.stderr).To(Equal("error: deployments.apps \"web\" not found\n"))
+		Expect(got.stderr).To(Equal("error: deployments.apps \"web\" not found; see that the name and the namespace are right\n"))
 	})
 
 	It("leads from a Job and from a StatefulSet with claims", func(ctx SpecContext) {
@@ -337,7 +337,7 @@ var _ = Describe("kubectl crq why", Ordered, ContinueOnFailure, func() {
 		Expect(got.status).To(Equal(2))
 		Expect(got.stderr).To(And(HavePrefix("error: "), ContainSubstring(want)))
 	},
-		Entry("of such a kind", `unknown kind "secret": want one of deployment, statefulset`, "secret/web", "-n", "why-a"),
+		Entry("of such a kind", `unknown kind "secret": use one of deployment, statefulset`, "secret/web", "-n", "why-a"),
 		Entry("without a name", "want KIND/NAME or KIND NAME", "deployment", "-n", "why-a"),
 		Entry("without such an object", `pods "none" not found`, "pod/none", "-n", "why-a"),
 		Entry("without the right to read it", "cannot get resource", "deployment/web", "-n", "why-b"),

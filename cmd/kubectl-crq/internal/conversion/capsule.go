@@ -5,7 +5,6 @@ package conversion
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -60,9 +60,9 @@ func convertTenant(object *Object, outcome *Outcome) error {
 			outcome.add(tenantQuota(object, strconv.Itoa(i), item))
 		}
 	case "Namespace":
-		outcome.note(Lost, eachNamespaceAlone(object.metadata.Name, len(items)))
+		outcome.note(Lost, outcomes.NamespaceAlone.Text(len(items), tenantLabel, object.metadata.Name))
 	default:
-		return errors.New(unknownScope(spec.ResourceQuotas.Scope))
+		return outcomes.UnknownScope.Err(spec.ResourceQuotas.Scope)
 	}
 	addTenantRules(object, &spec, outcome)
 	if spec.NamespaceOptions.Quota != nil {
@@ -70,7 +70,7 @@ func convertTenant(object *Object, outcome *Outcome) error {
 	}
 	addTenantCounts(object, outcome)
 	if len(outcome.Manifests) > 0 {
-		outcome.note(Remark, capsuleLabelsStop(object.metadata.Name))
+		outcome.note(Remark, outcomes.CapsuleLabels.Text(tenantLabel, object.metadata.Name))
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func addTenantCounts(object *Object, outcome *Outcome) {
 		}
 		name, limit, valid := countOf(counted, value)
 		if !valid {
-			outcome.note(Lost, unreadableCount(key, value))
+			outcome.note(Lost, outcomes.UnreadCount.Text(key, value))
 			continue
 		}
 		other, twice := hard[name]
@@ -155,7 +155,7 @@ func convertResourcePool(object *Object, outcome *Outcome) error {
 	if err := object.decode("spec", &spec); err != nil {
 		return err
 	}
-	outcome.note(Remark, poolClaims)
+	outcome.note(Remark, outcomes.PoolClaims.Text())
 	return addForAny(object, outcome, spec.Selectors, spec.Quota)
 }
 
@@ -179,7 +179,7 @@ func addForAny(object *Object, outcome *Outcome, selectors []metav1.LabelSelecto
 		return err
 	}
 	if len(selectors) > 1 {
-		outcome.note(Remark, selectorsMerged)
+		outcome.note(Remark, outcomes.SelectorsMerged.Text())
 	}
 	quota := object.described(object.metadata.Name)
 	quota.Spec.Selector.LabelSelector, quota.Spec.Quota = &selector, spec
@@ -193,9 +193,9 @@ func anyOf(selectors []metav1.LabelSelector) (metav1.LabelSelector, error) {
 	isEmpty := func(s metav1.LabelSelector) bool { return len(s.MatchLabels)+len(s.MatchExpressions) == 0 }
 	switch {
 	case len(selectors) == 0:
-		return metav1.LabelSelector{}, errors.New(noSelector)
+		return metav1.LabelSelector{}, outcomes.EmptyTenant.Err()
 	case slices.ContainsFunc(selectors, isEmpty):
-		return metav1.LabelSelector{}, errors.New(emptySelector)
+		return metav1.LabelSelector{}, outcomes.EmptySelector.Err()
 	case len(selectors) == 1:
 		return selectors[0], nil
 	}
@@ -203,7 +203,7 @@ func anyOf(selectors []metav1.LabelSelector) (metav1.LabelSelector, error) {
 	for _, selector := range selectors[1:] {
 		values := valuesOf(selector)
 		if values == nil || !sets.KeySet(values).Equal(sets.KeySet(merged)) {
-			return metav1.LabelSelector{}, errors.New(severalSelectors)
+			return metav1.LabelSelector{}, outcomes.SeveralSelectors.Err()
 		}
 		for key := range values {
 			if !values[key].Equal(merged[key]) {
@@ -213,7 +213,7 @@ func anyOf(selectors []metav1.LabelSelector) (metav1.LabelSelector, error) {
 		}
 	}
 	if len(varying) > 1 {
-		return metav1.LabelSelector{}, errors.New(severalSelectors)
+		return metav1.LabelSelector{}, outcomes.SeveralSelectors.Err()
 	}
 	one := metav1.LabelSelector{}
 	for _, key := range sets.List(sets.KeySet(merged)) {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Convert converts the objects, in their order. An object that is namespaced and
@@ -50,7 +51,7 @@ func (o *Object) convert(defaultNamespace string) Outcome {
 		return Outcome{Source: o.String(), Notes: []Note{{Refused, err.Error()}}}
 	}
 	if len(outcome.Manifests)+len(outcome.Notes) == 0 {
-		outcome.note(Skipped, skippedWithout)
+		outcome.note(Skipped, outcomes.SkippedWithout.Text())
 	}
 	outcome.report(o, as)
 	return outcome
@@ -79,7 +80,7 @@ func (o *Object) unusable(as kindConversion, defaultNamespace string) string {
 		return why
 	}
 	if o.metadata.Name == "" {
-		return withoutName
+		return outcomes.WithoutName.Text()
 	}
 	return strings.Join(noQuantities(o.content["spec"]), "; ")
 }
@@ -140,7 +141,7 @@ func (o *Outcome) report(object *Object, as kindConversion) {
 		}
 	}
 	if len(object.unknown) >= maxUnknown {
-		o.note(Lost, moreUnknown)
+		o.note(Lost, outcomes.MoreFields.Text())
 	}
 }
 
@@ -167,12 +168,12 @@ func (o *Object) noteOn(path string, as kindConversion) Note {
 		for _, place := range as.places {
 			known := place[strings.LastIndex(place, ".")+1:]
 			if isBelow(at, path) && place != at && (strings.EqualFold(name, known) || strings.EqualFold(name+"s", known)) {
-				return misplacedField(at, place)
+				return outcomes.MisplacedField.Text(at, place)
 			}
 		}
 		return ""
 	})
-	return Note{Lost, cmp.Or(misplaced, path+": a ClusterResourceQuota has nothing for it")}
+	return Note{Lost, cmp.Or(misplaced, outcomes.NothingForIt.Text(path))}
 }
 
 // Total counts the outcomes of all objects.

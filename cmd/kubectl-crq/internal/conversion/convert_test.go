@@ -120,13 +120,13 @@ func TestEachDocumentIsAnswered(t *testing.T) {
 		"what defines a quota": {
 			"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {quota: 1}", "skipped: it defines a kind, and is no quota",
 		},
-		"no version":             {crq, "not converted: write apiVersion: quota.openshift.io/v1 and kind: ClusterResourceQuota"},
+		"no version":             {crq, "not converted: its kind is nearly one that convert knows: write apiVersion: quota.openshift.io/v1 and kind: ClusterResourceQuota"},
 		"no kind":                {"apiVersion: quota.openshift.io/v1\nspec: {hard: {}}", `not converted: convert doesn't know kind "" of quota.openshift.io, only ClusterResourceQuota: correct the kind`},
 		"a misspelt kind":        {"apiVersion: quota.openshift.io/v1\nkind: ClusterResourceQuotas", `not converted: convert doesn't know kind "ClusterResourceQuotas" of quota.openshift.io, only `},
 		"a misspelt Tenant":      {"apiVersion: capsule.clastix.io/v1beta2\nkind: Tenants\nspec: {resourceQuotas: {}}", "not converted: convert doesn't know kind \"Tenants\" of capsule.clastix.io, only GlobalResourceQuota, "},
 		"a name from a variable": {openShift + "metadata: {name: $TEAM_NAME}", "not converted: it looks like a template with placeholders: "},
 		"files of others":        {"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]", "skipped: the files that it names aren't looked at: expand it: kubectl kustomize DIRECTORY | kubectl crq convert -f -"},
-		"another case":           {"apiVersion: hnc.x-k8s.io/v1alpha2\nkind: hierarchicalresourcequota", "not converted: write apiVersion: hnc.x-k8s.io/v1alpha2 and kind: "},
+		"another case":           {"apiVersion: hnc.x-k8s.io/v1alpha2\nkind: hierarchicalresourcequota", "not converted: its kind is nearly one that convert knows: write apiVersion: hnc.x-k8s.io/v1alpha2 and kind: "},
 		"a filled-in name":       {openShift + "metadata: {name: '{{ .Release.Name }}'}", "not converted: it looks like a template of Helm: "},
 		"a filled-in annotation": {openShift + "metadata: {name: a}\nspec: {selector: {annotations: {a: '${USER}'}}}", "not converted: it looks like a template with placeholders: "},
 		"a filled-in limit":      {openShift + "metadata: {name: a}\nspec: {quota: {hard: {pods: '{{ pods }}'}}}", "not converted: it looks like a template of Jinja: "},
@@ -170,7 +170,7 @@ func TestALargeExponentIsNoQuantity(t *testing.T) {
 	for _, limit := range []string{`"1e999999999"`, `"1E-999999999"`, `"` + strings.Repeat("1", 100) + `"`} {
 		objects := Read("input", []byte(`{"apiVersion":"hnc.x-k8s.io/v1alpha2","kind":"HierarchicalResourceQuota",`+
 			`"metadata":{"name":"a","namespace":"b"},"spec":{"hard":{"cpu":`+limit+`}}}`))
-		want := []Note{{Refused, "spec.hard.cpu: " + limit + ": expected a quantity, as in 500m, 2 or 64Gi"}}
+		want := []Note{{Refused, "spec.hard.cpu: " + limit + ": expected a quantity: write it as in 500m, 2 or 64Gi"}}
 		if diff := cmp.Diff(want, Convert(objects, "")[0].Notes); diff != "" {
 			t.Errorf("(-want,+got):\n%s", diff)
 		}

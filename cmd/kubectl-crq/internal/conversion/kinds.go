@@ -4,7 +4,6 @@
 package conversion
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // API groups of whose quotas are converted. OpenShift's was in the core group until OpenShift 3.6.
@@ -68,18 +68,18 @@ func conversions() map[schema.GroupKind]kindConversion {
 // notConverted are the kinds that have to do with quotas and don't become any.
 func notConverted() map[schema.GroupKind]Note {
 	return map[schema.GroupKind]Note{
-		{Group: quotav1.GroupVersion.Group, Kind: "ClusterResourceQuota"}:           {Skipped, skippedAlready},
-		{Group: quotav1.GroupVersion.Group, Kind: "LocalResourceQuota"}:             {Skipped, skippedView},
-		{Group: openShiftGroup, Kind: "AppliedClusterResourceQuota"}:                {Skipped, skippedView},
-		{Group: coreGroup, Kind: "AppliedClusterResourceQuota"}:                     {Skipped, skippedView},
-		{Group: coreGroup, Kind: "ResourceQuota"}:                                   {Skipped, skippedSingle},
-		{Group: kubeVirtGroup, Kind: "ApplicationAwareAppliedClusterResourceQuota"}: {Skipped, skippedView},
-		{Group: kubeVirtGroup, Kind: "ApplicationAwareResourceQuota"}:               {Skipped, skippedGated},
-		{Group: kubeVirtGroup, Kind: "AAQ"}:                                         {Skipped, skippedAAQ},
-		{Group: capsuleGroup, Kind: "ResourcePoolClaim"}:                            {Lost, lostClaim},
-		{Group: capsuleGroup, Kind: "CustomQuota"}:                                  {Lost, lostCustom},
-		{Group: capsuleGroup, Kind: "GlobalCustomQuota"}:                            {Lost, lostCustom},
-		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:           {Skipped, skippedDefinition},
+		{Group: quotav1.GroupVersion.Group, Kind: "ClusterResourceQuota"}:           {Skipped, outcomes.SkippedAlready.Text()},
+		{Group: quotav1.GroupVersion.Group, Kind: "LocalResourceQuota"}:             {Skipped, outcomes.SkippedView.Text()},
+		{Group: openShiftGroup, Kind: "AppliedClusterResourceQuota"}:                {Skipped, outcomes.SkippedView.Text()},
+		{Group: coreGroup, Kind: "AppliedClusterResourceQuota"}:                     {Skipped, outcomes.SkippedView.Text()},
+		{Group: coreGroup, Kind: "ResourceQuota"}:                                   {Skipped, outcomes.SkippedSingle.Text()},
+		{Group: kubeVirtGroup, Kind: "ApplicationAwareAppliedClusterResourceQuota"}: {Skipped, outcomes.SkippedView.Text()},
+		{Group: kubeVirtGroup, Kind: "ApplicationAwareResourceQuota"}:               {Skipped, outcomes.SkippedGated.Text()},
+		{Group: kubeVirtGroup, Kind: "AAQ"}:                                         {Skipped, outcomes.SkippedAAQ.Text()},
+		{Group: capsuleGroup, Kind: "ResourcePoolClaim"}:                            {Lost, outcomes.ClaimLost.Text()},
+		{Group: capsuleGroup, Kind: "CustomQuota"}:                                  {Lost, outcomes.CustomLost.Text()},
+		{Group: capsuleGroup, Kind: "GlobalCustomQuota"}:                            {Lost, outcomes.CustomLost.Text()},
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:           {Skipped, outcomes.SkippedDefinition.Text()},
 	}
 }
 
@@ -105,7 +105,7 @@ func (o *Object) withSpec(outcome *Outcome) (*quotav1.ClusterResourceQuota, erro
 	quota := o.described(o.metadata.Name)
 	quota.Spec.Selector, quota.Spec.Quota = spec.Selector, spec.Quota
 	if len(quota.Spec.Selector.AnnotationSelector) > 0 {
-		outcome.note(Remark, annotationsAsked)
+		outcome.note(Remark, outcomes.AnnotationsAsked.Text())
 	}
 	return quota, nil
 }
@@ -139,7 +139,7 @@ const treeLabelSuffix = ".tree.hnc.x-k8s.io/depth"
 func convertHNC(object *Object, outcome *Outcome) error {
 	namespace := object.metadata.Namespace
 	if namespace == "" {
-		return errors.New(withoutNamespace)
+		return outcomes.WithoutNamespace.Err()
 	}
 	var spec struct {
 		Hard corev1.ResourceList `json:"hard"`
@@ -154,7 +154,7 @@ func convertHNC(object *Object, outcome *Outcome) error {
 			{Key: namespace + treeLabelSuffix, Operator: metav1.LabelSelectorOpExists},
 		},
 	}}
-	outcome.note(Remark, hncLabelsStop(namespace))
+	outcome.note(Remark, outcomes.HNCLabels.Text(namespace, treeLabelSuffix))
 	outcome.add(quota)
 	return nil
 }
@@ -178,7 +178,7 @@ func convertKubeVirt(object *Object, outcome *Outcome) error {
 		return err
 	}
 	convertMachines(&quota.Spec.Quota, outcome)
-	outcome.note(Remark, notGated)
+	outcome.note(Remark, outcomes.NotGated.Text())
 	outcome.add(quota)
 	return nil
 }
@@ -193,7 +193,7 @@ func convertMachines(spec *quotav1.ResourceQuotaSpec, outcome *Outcome) {
 			countInstead(spec, name, countedMachines, outcome, "KubeVirt")
 		case machineCPU, machineMemory:
 			delete(spec.Hard, name)
-			outcome.note(Lost, machinesNotCounted(name, limit.String()))
+			outcome.note(Lost, outcomes.MachinesLost.Text(name, limit.String()))
 		}
 	}
 }
@@ -203,11 +203,11 @@ func countInstead(spec *quotav1.ResourceQuotaSpec, name, counted corev1.Resource
 	limit := spec.Hard[name]
 	delete(spec.Hard, name)
 	if len(spec.Scopes) > 0 || spec.ScopeSelector != nil {
-		outcome.note(Lost, neverInScope(name, limit.String(), counted))
+		outcome.note(Lost, outcomes.NeverInScope.Text(name, limit.String(), plurals[counted], counted))
 		return
 	}
 	if other, both := spec.Hard[counted]; !both || limit.Cmp(other) < 0 {
 		spec.Hard[counted] = limit
 	}
-	outcome.note(Remark, renamed(name, limit.String(), peer, counted))
+	outcome.note(Remark, outcomes.RenamedLimit.Text(name, limit.String(), peer, counted))
 }

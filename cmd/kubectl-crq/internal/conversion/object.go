@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	strictjson "sigs.k8s.io/json"
+
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Object is one object of the input, or a text that couldn't be read.
@@ -71,15 +73,15 @@ func (o *Object) String() string { return fmt.Sprintf("%s (%s)", o.named(), o.or
 func (o *Object) decode(field string, into any) error {
 	given, err := json.Marshal(o.content[field])
 	if err != nil {
-		return errors.New(field + ": " + noObject)
+		return outcomes.NotAnObject.Err(field + ": ")
 	}
 	strict, err := strictjson.UnmarshalStrict(given, into)
 	if mistyped := (*json.UnmarshalTypeError)(nil); errors.As(err, &mistyped) {
 		at := strings.TrimSuffix(field+"."+mistyped.Field, ".")
-		return errors.New(wrongType(at, mistyped.Type.Kind().String(), strings.Fields(mistyped.Value)[0]))
+		return wrongType(at, mistyped.Type.Kind().String(), strings.Fields(mistyped.Value)[0])
 	}
 	if err != nil {
-		return errors.New(field + ": " + unreadable("", err))
+		return outcomes.OfField.Err(field, unreadable("", err))
 	}
 	for _, err := range strict {
 		if at, isField := err.(strictjson.FieldError); isField { //nolint:errorlint // not wrapped

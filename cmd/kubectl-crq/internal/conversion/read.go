@@ -19,6 +19,8 @@ import (
 	"golang.org/x/text/transform"
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Read returns the objects in YAML documents or JSON texts, with the items of
@@ -27,7 +29,7 @@ func Read(file string, content []byte) []Object {
 	// PowerShell writes UTF-16.
 	content, _, err := transform.Bytes(unicode.BOMOverride(encoding.Nop.NewDecoder()), content)
 	if err != nil {
-		return []Object{NoObject(Refused, file, notYAML)}
+		return []Object{NoObject(Refused, file, outcomes.InvalidYAML.Text())}
 	}
 	var objects []Object
 	texts := split(content)
@@ -46,7 +48,7 @@ func Read(file string, content []byte) []Object {
 		objects = flatten(objects, origin, content)
 	}
 	if len(objects) == 0 {
-		return []Object{NoObject(Skipped, file, nothingInIt)}
+		return []Object{NoObject(Skipped, file, outcomes.NothingInIt.Text())}
 	}
 	return objects
 }
@@ -98,7 +100,7 @@ func parse(document []byte) (any, error) {
 			return nil, fmt.Errorf("parsing YAML: %w", err)
 		}
 		if !isWhole(document) {
-			return nil, errors.New(goesOn)
+			return nil, outcomes.GoesOn.Err()
 		}
 	}
 	var content any
@@ -135,14 +137,14 @@ func flatten(objects []Object, origin string, content any) []Object {
 		}
 		items, listed := given.([]any)
 		if !listed && given != nil {
-			return append(objects, NoObject(Refused, origin, noList))
+			return append(objects, NoObject(Refused, origin, outcomes.NoList.Text()))
 		}
 		if kind != "List" {
 			nameKinds(items, strings.TrimSuffix(kind, "List"), content["apiVersion"])
 		}
 		return flatten(objects, origin, items)
 	}
-	return append(objects, NoObject(Refused, origin, noObject))
+	return append(objects, NoObject(Refused, origin, outcomes.NotAnObject.Text("")))
 }
 
 func nameKinds(items []any, kind string, version any) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // templates are found by their marks, the surest first.
@@ -22,17 +23,18 @@ import (
 //nolint:gochecknoglobals // a table
 var templates = []struct {
 	mark *regexp.Regexp
-	next string
+	// language is that of the template, and tool the command that renders it.
+	language, tool string
 }{
-	{inComments, "of ytt: render it first: ytt -f FILE"},
-	{regexp.MustCompile(`\$\{\{`), "of OpenShift: expand it first: oc process -f FILE --local -o yaml"},
+	{inComments, "of ytt", "ytt -f FILE"},
+	{regexp.MustCompile(`\$\{\{`), "of OpenShift", "oc process -f FILE --local -o yaml"},
 	{regexp.MustCompile(`\{\{.*(\.Values|\.Release|\.Chart|\.Files|\.Capabilities|\b(include|toYaml|nindent|tpl)\b)`),
-		"of Helm: render it first: helm template CHART"},
+		"of Helm", "helm template CHART"},
 	{regexp.MustCompile(`\{\{-?\s*(\w+\s+)*([.$"]|/\*|(if|else|range|with|end|define|template|block)\b)`),
-		"of Go: render it first, such as by gomplate -f FILE"},
-	{regexp.MustCompile(`\{\{|\{%|\{#`), "of Jinja: render it first, such as by jinja2 FILE"},
-	{regexp.MustCompile(`<%`), "of ERB: render it first: erb FILE"},
-	{regexp.MustCompile(`\$\{|\$\(|\$[A-Z][A-Z0-9_]+`), "with placeholders: render it first, such as by envsubst <FILE"},
+		"of Go", "gomplate -f FILE"},
+	{regexp.MustCompile(`\{\{|\{%|\{#`), "of Jinja", "jinja2 FILE"},
+	{regexp.MustCompile(`<%`), "of ERB", "erb FILE"},
+	{regexp.MustCompile(`\$\{|\$\(|\$[A-Z][A-Z0-9_]+`), "with placeholders", "envsubst <FILE"},
 }
 
 // inComments matches the marks of templates that are valid YAML, because they are comments there.
@@ -42,7 +44,7 @@ var inComments = regexp.MustCompile(`(?m)(^|\s)#@`)
 func template(text string) string {
 	for _, one := range templates {
 		if one.mark.MatchString(text) {
-			return "it looks like a template " + one.next + thenConvert
+			return outcomes.Templated.Text(one.language, one.tool)
 		}
 	}
 	return ""
@@ -73,16 +75,16 @@ func unreadable(document string, err error) string {
 		return why
 	}
 	if !utf8.ValidString(document) || strings.Contains(document, "\x00") {
-		return notUTF8
+		return outcomes.NotUTF8.Text()
 	}
 	if errors.As(err, new(*json.UnsupportedValueError)) {
-		return noNumber
+		return outcomes.NoNumber.Text()
 	}
 	why := passedOn.ReplaceAllString(err.Error(), "")
 	if goWords.MatchString(why) {
-		return notYAML
+		return outcomes.InvalidYAML.Text()
 	}
-	return why + ": correct it"
+	return outcomes.OtherMistake.Text(why)
 }
 
 // isShared reports whether objects of a kind are, or may be, quotas that several namespaces share.
@@ -123,7 +125,7 @@ func meant(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 // unseen returns the note on an object of a kind that isn't converted: why it can't be passed over, or that it is skipped.
 func (o *Object) unseen() Note {
 	if near, found := meant(o.kind); found {
-		return Note{Refused, misspelt(near)}
+		return Note{Refused, outcomes.Misspelt.Text(near.GroupVersion(), near.Kind)}
 	}
 	if isForeign(o.kind) {
 		return Note{Refused, foreignQuota(o.kind, "")}
@@ -141,9 +143,9 @@ func (o *Object) unseen() Note {
 		return Note{Refused, foreignQuota(o.kind, " ("+limits+")")}
 	}
 	if o.kind.Kind == "Kustomization" {
-		return Note{Skipped, skippedFiles}
+		return Note{Skipped, outcomes.SkippedFiles.Text()}
 	}
-	return Note{Skipped, skippedUnknown}
+	return Note{Skipped, outcomes.SkippedUnknown.Text()}
 }
 
 var quotaField = regexp.MustCompile(`(?i)(^|\.)(resource)?quotas?$`)

@@ -4,7 +4,6 @@
 package conversion
 
 import (
-	"errors"
 	"maps"
 	"reflect"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // The schema of ClusterResourceQuota allows as many.
@@ -38,14 +38,14 @@ func (o *Outcome) settle(quotas map[string]settled) {
 	o.Manifests = slices.DeleteFunc(o.Manifests, func(manifest Manifest) bool {
 		name := manifest.Quota.Name
 		if mistakes := mistakes(manifest.Quota); len(mistakes) > 0 {
-			o.note(Refused, invalidQuota(name, mistakes))
+			o.note(Refused, outcomes.InvalidQuota.Text(name, strings.Join(mistakes, "; ")))
 			return true
 		}
 		switch other, taken := quotas[name]; {
 		case taken && kindOf(other.source) != kindOf(o.Source) && apiequality.Semantic.DeepEqual(other.spec, manifest.Quota.Spec):
-			o.note(Skipped, sameQuota(name, other.source))
+			o.note(Skipped, outcomes.SameQuota.Text(name, other.source))
 		case taken:
-			o.note(Refused, nameTaken(name, other.source))
+			o.note(Refused, outcomes.NameTaken.Text(name, other.source))
 		default:
 			quotas[name] = settled{o.Source, manifest.Quota.Spec}
 			return false
@@ -93,7 +93,7 @@ func writable(quota *quotav1.ClusterResourceQuota) error {
 		return err
 	}
 	if got, err := parse(text); err != nil || !reflect.DeepEqual(got, want) {
-		return errors.New("metadata or spec.selector has characters that YAML can't keep")
+		return outcomes.NotPlain.Err()
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func noQuantities(spec any) []string {
 		}
 		for _, name := range slices.Sorted(maps.Keys(limits)) {
 			if !isQuantity(limits[name]) {
-				bad = append(bad, noQuantity(at+"."+name, limits[name]))
+				bad = append(bad, outcomes.NoQuantity.Text(at+"."+name, valueOf(limits[name])))
 			}
 		}
 	})

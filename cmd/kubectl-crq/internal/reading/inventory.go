@@ -5,7 +5,6 @@ package reading
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Inventory has the objects of one namespace, or of all of them, that may do nothing.
@@ -59,11 +59,10 @@ func (r *Reader) Inventory(ctx context.Context, namespace string) (*Inventory, e
 	}
 	found.Limits, found.Forbidden = limits(), round.forbidden()
 	if slices.Contains(found.Forbidden, "localresourcequotas") && slices.Contains(found.Forbidden, "resourcequotas") {
-		where := "all namespaces: name one with -n"
-		if namespace != "" {
-			where = "namespace " + namespace + ": ask an administrator for the role view there"
+		if namespace == "" {
+			return nil, outcomes.MayReadNowhere.Err()
 		}
-		return nil, errors.New("you may not read any quota of " + where)
+		return nil, outcomes.MayNotReadHere.Err(namespace)
 	}
 	if namespace == "" {
 		return found, nil

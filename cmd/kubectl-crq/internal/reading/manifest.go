@@ -19,6 +19,7 @@ import (
 	strictjson "sigs.k8s.io/json"
 
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Manifest reads the live object, and returns the result of applying the manifest
@@ -60,16 +61,15 @@ func strict(object Object) error {
 	}
 	mistakes, err := strictjson.UnmarshalStrict(asJSON, typed)
 	if mistyped := (*json.UnmarshalTypeError)(nil); errors.As(err, &mistyped) {
-		err = fmt.Errorf("%s can't be a %s", mistyped.Field, mistyped.Value)
+		err = outcomes.WrongType.Err(mistyped.Field, mistyped.Value)
 	}
 	for _, field := range []string{"replicas", "parallelism", "completions"} {
 		if count, _, _ := unstructured.NestedInt64(object.Object, "spec", field); count < 0 {
-			mistakes = append(mistakes, fmt.Errorf("spec.%s can't be below 0", field))
+			mistakes = append(mistakes, outcomes.BelowZero.Err(field))
 		}
 	}
 	if err := kerrors.NewAggregate(append(mistakes, err)); err != nil {
-		return fmt.Errorf("reading %s %s/%s: %w: correct it, because kubectl apply refuses it, too",
-			object.GetKind(), object.GetNamespace(), object.GetName(), err)
+		return outcomes.WouldNotApply.Err(object.GetKind(), object.GetNamespace(), object.GetName(), err)
 	}
 	return nil
 }

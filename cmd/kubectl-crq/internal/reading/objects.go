@@ -4,7 +4,6 @@
 package reading
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Object is one object of the manifests.
@@ -29,9 +30,6 @@ type Target struct {
 	Enforced bool
 }
 
-// errNothing is returned if there is no object at all.
-var errNothing = errors.New("no objects found in the manifests")
-
 // Read reads the namespaced objects of the manifests. The notes describe the
 // assumptions, and the objects that were left out.
 func Read(from *resource.FilenameOptions, target Target, mapper meta.RESTMapper) (objects []Object, notes []string, err error) {
@@ -46,7 +44,7 @@ func Read(from *resource.FilenameOptions, target Target, mapper meta.RESTMapper)
 		}
 	}
 	if len(read) == 0 {
-		return nil, nil, errNothing
+		return nil, nil, outcomes.NoManifest.Err()
 	}
 	return placed(read, target, mapper)
 }
@@ -57,7 +55,7 @@ func plainError(err error) error {
 	if !strings.Contains(cause, "interface {}") && !strings.Contains(cause, "Go value") {
 		return err
 	}
-	return errors.New(where + ": it is no manifest in YAML or JSON; render a template first: helm template CHART | kubectl crq fit -f -")
+	return outcomes.NotYAML.Err(where)
 }
 
 // placed returns the namespaced objects with their resources and namespaces. An
@@ -96,7 +94,7 @@ func place(object *unstructured.Unstructured, target Target) error {
 	case named == "":
 		object.SetNamespace(target.Namespace)
 	case target.Enforced && named != target.Namespace:
-		return errors.New(otherNamespace(object.GetKind(), object.GetName(), named, target.Namespace))
+		return outcomes.OtherNamespace.Err(object.GetKind(), object.GetName(), named, target.Namespace, named)
 	}
 	return nil
 }
@@ -121,8 +119,7 @@ func mappingOf(
 		return mapping{}, "", fmt.Errorf("finding the resource of %s: %w", kind.Kind, err)
 	}
 	if served, err := mapper.RESTMapping(kind.GroupKind()); err == nil {
-		return mapping{}, "", fmt.Errorf("the cluster doesn't serve %s %s: write apiVersion: %s",
-			kind.GroupVersion(), kind.Kind, served.GroupVersionKind.GroupVersion())
+		return mapping{}, "", outcomes.OtherVersion.Err(kind.GroupVersion(), kind.Kind, served.GroupVersionKind.GroupVersion())
 	}
 	if found, ok := defined[kind.GroupKind()]; ok {
 		found.resource.Version = kind.Version
@@ -161,10 +158,6 @@ func unreadPresent(resource, namespace string) string {
 
 func unreadLive(kind, namespace, name string) string {
 	return fmt.Sprintf("You may not read %s %s/%s: it is counted as if it were new.", kind, namespace, name)
-}
-
-func otherNamespace(kind, name, named, target string) string {
-	return fmt.Sprintf("%s %s is for namespace %s, and -n says %s: leave -n out, or say -n %s", kind, name, named, target, named)
 }
 
 func guessed(kind schema.GroupVersionKind, plural schema.GroupVersionResource) string {

@@ -91,7 +91,7 @@ func TestRead(t *testing.T) {
 			text: "apiVersion: v1\nkind: Pod\nmetadata: {name: {{ .x }}}",
 			err:  "reading the manifests: error parsing FILE: it is no manifest in YAML or JSON; render a template first: helm template CHART | kubectl crq fit -f -",
 		},
-		"nothing at all": {text: "# nothing", err: "no objects found in the manifests"},
+		"nothing at all": {text: "# nothing", err: "no objects found in the manifests: see that the files named by -f or -k have some"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "manifest.yaml")

@@ -4,7 +4,6 @@
 package reading
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Subject is an object that the user asks about.
@@ -47,7 +48,7 @@ func ParseSubject(args []string, mapper meta.RESTMapper) (Subject, error) {
 		kind, name = args[0], args[1]
 	}
 	if kind == "" || name == "" || strings.Contains(name, "/") {
-		return Subject{}, errors.New("want KIND/NAME or KIND NAME, as in deployment/web")
+		return Subject{}, outcomes.WantSubject.Err()
 	}
 	meant, err := mapper.KindFor(schema.ParseGroupResource(strings.ToLower(kind)).WithVersion(""))
 	if err != nil && !meta.IsNoMatchError(err) {
@@ -55,7 +56,7 @@ func ParseSubject(args []string, mapper meta.RESTMapper) (Subject, error) {
 	}
 	found, known := kindLike(meant.GroupKind())
 	if !known {
-		return Subject{}, errors.New(unknownKind(kind))
+		return Subject{}, unknownKind(kind)
 	}
 	return Subject{found, name}, nil
 }
@@ -69,12 +70,12 @@ func kindLike(kind schema.GroupKind) (schema.GroupVersionKind, bool) {
 	return Kinds()[at], true
 }
 
-func unknownKind(kind string) string {
+func unknownKind(kind string) error {
 	names := make([]string, 0, len(Kinds()))
 	for _, known := range Kinds() {
 		names = append(names, strings.ToLower(known.Kind))
 	}
-	return fmt.Sprintf("unknown kind %q: want one of %s, or a short name of it", kind, strings.Join(names, ", "))
+	return outcomes.UnknownSubject.Err(kind, strings.Join(names, ", "))
 }
 
 // KindOf returns the kind of an object that is one of Kinds.

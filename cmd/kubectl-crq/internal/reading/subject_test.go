@@ -30,7 +30,7 @@ func TestParseSubject(t *testing.T) {
 		"with its group":          {args: []string{"deployment.apps/web"}, want: "Deployment web"},
 		"in capitals":             {args: []string{"Job/import"}, want: "Job import"},
 		"an autoscaler":           {args: []string{"horizontalpodautoscaler/web"}, want: "HorizontalPodAutoscaler web"},
-		"of another group":        {args: []string{"deployment.example/web"}, fail: `unknown kind "deployment.example": want one of deployment, `},
+		"of another group":        {args: []string{"deployment.example/web"}, fail: `unknown kind "deployment.example": use one of deployment, `},
 		"of an unknown kind":      {args: []string{"secret/web"}, fail: `unknown kind "secret"`},
 		"without a name":          {args: []string{"deployment"}, fail: "want KIND/NAME"},
 		"with a name of nothing":  {args: []string{"deployment/"}, fail: "want KIND/NAME"},
