@@ -65,7 +65,8 @@ func blockedMessage(first quotav1.WaitingOwner, number int, woken bool) string {
 	if !woken {
 		then = outcomes.TriedAgain.Text()
 	}
-	return outcomes.WaitForRoom.Text(wait, first.Since.UTC().Format(time.RFC3339), first.Kind, first.Name, report.Amounts(first.Short), then)
+	since, short := first.Since.UTC().Format(time.RFC3339), report.Amounts(first.Short)
+	return outcomes.WaitForRoom.Text(wait, since, first.Kind, first.Name, short, then)
 }
 
 // since returns the conditions that a view gets, with the times of the present ones. A condition that no workload

@@ -188,7 +188,8 @@ func (f facts) excess(before map[corev1.ResourceName]string) excess {
 		if f.enforcement.Refuses() && (before[name] == hard.String() || f.rose(name)) {
 			more := used.DeepCopy()
 			more.Sub(hard)
-			found.unavailable = append(found.unavailable, outcomes.AboveHardUnchecked.Text(name, used.String(), hard.String(), more.String()))
+			unchecked := outcomes.AboveHardUnchecked.Text(name, used.String(), hard.String(), more.String())
+			found.unavailable = append(found.unavailable, unchecked)
 		} else {
 			found.others = append(found.others, outcomes.AboveHard.Text(name, used.String(), hard.String()))
 		}

@@ -22,7 +22,8 @@ var (
 	LedgerUnreachable = row(Conditions, "the quota's ledger can't be read or written since %s, so what the quota limits is %s: %s",
 		": see what makes the API server answer so, such as a missing right, "+
 			"a policy or webhook that refuses the operator, or a full etcd")
-	LedgerDamaged = row(Conditions, "the ledger was deleted, edited or restored at about %s: requests that the quota limits are %s until %s, "+
+	LedgerDamaged = row(Conditions,
+		"the ledger was deleted, edited or restored at about %s: requests that the quota limits are %s until %s, "+
 		"when all requests that were under way have succeeded or failed, and their objects are counted",
 		": if nobody restored a backup, find out who may write QuotaLedgers, and remove that right; "+
 			"if it lasts longer, the log of the operator's leader says why")
@@ -57,9 +58,11 @@ var (
 		"of the selector selects, because an invalid spec doesn't say how much it allows",
 		": correct it; the condition Ready says what is wrong")
 	InvalidLimitsNothing = row(Conditions,
-		"nothing is limited, because no part of the selector is valid, or Kubernetes keeps no quota on what spec.quota.hard names", correctIt)
+		"nothing is limited, because no part of the selector is valid, or Kubernetes keeps no quota on what spec.quota.hard names",
+		correctIt)
 	ProbeFails = row(Conditions, "it is not known whether requests are checked, because the operator's own test request fails: %s",
-		": see that the API server reaches the operator's Service, and that no other webhook or policy refuses the dry run of a QuotaLedger")
+		": see that the API server reaches the operator's Service, "+
+			"and that no other webhook or policy refuses the dry run of a QuotaLedger")
 	ProbeUnanswered = part(Conditions, "it gets no answer", "the cause in ProbeFails")
 	EveryRequest    = part(Conditions, "every request that the quota limits is checked", allIsWell)
 	CalledElsewhere = row(Conditions, "the webhook is called in namespaces that are not selected too, "+
@@ -82,7 +85,8 @@ var (
 	RoseUnchecked      = row(Conditions,
 		"%s; nothing is removed, and requests for more are refused while the operator can decide, until used is below hard",
 		deleteOrLift+"; set spec.enforcement.whenUnavailable to Refuse to have requests refused while the operator can't decide")
-	AdmittedAbove = row(Conditions, "%s; admitted by the mode %s, nothing is removed or refused", deleteOrLift+", before you set the mode to Deny")
+	AdmittedAbove = row(Conditions, "%s; admitted by the mode %s, nothing is removed or refused",
+		deleteOrLift+", before you set the mode to Deny")
 	RefusedAbove  = row(Conditions, "%s; nothing is removed, and requests for more are refused, until used is below hard", deleteOrLift)
 	InvalidCount  = row(Conditions, "nothing is counted while the spec is invalid", ": correct it; the condition Ready says what is wrong")
 	CountPending  = row(Conditions, "not everything is counted yet", ": wait; the condition Ready says for what")

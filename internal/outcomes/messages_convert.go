@@ -66,7 +66,8 @@ var (
 		nothingLost)
 	ClaimLost = row(Comments, "a claim on a ResourcePool; a ClusterResourceQuota has no claims",
 		": create a ResourceQuota in its namespace for what it may use on its own")
-	CustomLost = row(Comments, "it sums up fields of objects of any kind", "; write count/RESOURCE.GROUP in a ClusterResourceQuota to count them")
+	CustomLost = row(Comments, "it sums up fields of objects of any kind",
+		"; write count/RESOURCE.GROUP in a ClusterResourceQuota to count them")
 )
 
 // The comments on what differs, and on what is skipped.
@@ -94,8 +95,9 @@ var (
 		nothingLost)
 	SkippedAlready = part(Comments, "it is what others are converted to", nothingLost)
 	SkippedSingle  = part(Comments, "it limits one namespace, and goes on doing so beside a ClusterResourceQuota", nothingLost)
-	SkippedGated   = part(Comments, "it limits one namespace, while KubeVirt's controller runs; a ResourceQuota does so without it", nothingLost)
-	SkippedAAQ     = part(Comments, "it sets up KubeVirt's controller: here each pod is charged what it requests, whatever "+
+	SkippedGated   = part(Comments, "it limits one namespace, while KubeVirt's controller runs; a ResourceQuota does so without it",
+		nothingLost)
+	SkippedAAQ = part(Comments, "it sets up KubeVirt's controller: here each pod is charged what it requests, whatever "+
 		"vmiCalculatorConfiguration and sidecarEvaluators say", nothingLost)
 	SkippedWithout    = part(Comments, "it has no quota", nothingLost)
 	SkippedDefinition = part(Comments, "it defines a kind, and is no quota", nothingLost)

@@ -15,11 +15,13 @@ const (
 //
 //nolint:gochecknoglobals // a table
 var (
-	QuotaRefused = row(Events, "refused %s: %s", "; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard")
+	QuotaRefused = row(Events, "refused %s: %s",
+		"; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard")
 	QuotaWouldBe = row(Events, "admitted %s: %s", "; with the mode Deny it would be refused: "+
 		"see the metric sharedquota_admission_would_refuse_total, which counts such requests")
 	QuotaIncomplete = row(Events, "refused %s: a request must state all that the quota limits", seeViews)
-	QuotaInDoubt    = row(Events, "refused %s: too many requests of one namespace failed after they were admitted, so that it may hold no more",
+	QuotaInDoubt    = row(Events,
+		"refused %s: too many requests of one namespace failed after they were admitted, so that it may hold no more",
 		"; see status.doubtful of the quota, which names it, and kubectl crq reservations for the objects")
 	QuotaUnknown = row(Events, "refused %s: what is used of the quota is not known", seeViews)
 
@@ -36,7 +38,8 @@ var (
 //
 //nolint:gochecknoglobals // a table
 var (
-	ViewRefused = row(Events, "refused %s %q: %s", "; used is what all namespaces that share the quota use: delete unneeded objects, "+askForMore)
+	ViewRefused = row(Events, "refused %s %q: %s",
+		"; used is what all namespaces that share the quota use: delete unneeded objects, "+askForMore)
 	ViewWouldBe = row(Events, "admitted %s %q: %s", "; the quota only watches so far: make room, or state what is missing, "+
 		"before the mode Deny refuses it")
 	ViewIncomplete = row(Events, "refused %s %q: %s", "; state it in the object, or let a LimitRange in the namespace give it")
@@ -47,7 +50,8 @@ var (
 		"; delete unneeded objects, "+askForMore+", before requests are refused")
 	ViewReached = row(Events, "%s: used %s by all namespaces that share the quota, hard %s; requests for more are refused",
 		": delete unneeded objects, "+askForMore)
-	ViewAbove = row(Events, "%s: used %s by all namespaces that share the quota, hard %s; nothing is removed, and requests for more are refused",
+	ViewAbove = row(Events,
+		"%s: used %s by all namespaces that share the quota, hard %s; nothing is removed, and requests for more are refused",
 		": delete unneeded objects, "+askForMore)
 	ViewNearMode = row(Events, "%s: used %s by all namespaces that share the quota, hard %s; "+
 		"requests that go beyond it are admitted, because the mode is %s", beforeOwner)

@@ -9,19 +9,22 @@ package outcomes
 var (
 	NotInstalled = row(Failures, "the cluster doesn't serve ClusterResourceQuotas: is the shared quota operator installed here?",
 		" Install it, or name another cluster with --context")
-	MayNotSeeViews = row(Failures, "%w", "; ask an administrator for the role view, edit or admin in the namespace, which has this right, too, "+
-		"where the operator's config/rbac is installed")
+	MayNotSeeViews = row(Failures,
+		"%w", "; ask an administrator for the role view, edit or admin in the namespace, which has this right, too, "+
+			"where the operator's config/rbac is installed")
 	MayNotSee = row(Failures, "%w", "; ask an administrator to grant this right with a ClusterRole, "+
 		"or use kubectl crq explain -n NAMESPACE, for which the role view in the namespace is enough")
-	TookTooLong    = row(Failures, "%w", "; try again, or give it longer with --request-timeout")
-	NoAnswer       = row(Failures, "%w", "; see that --kubeconfig, KUBECONFIG or --context name the cluster that you mean, and that it runs")
-	NotThere       = row(Failures, "%w", "; see that the name and the namespace are right")
-	ServerSays     = row(Failures, "%w", "; correct what the API server names, or ask an administrator, and try again")
-	Unexplained    = row(Failures, "%w", "; see %s --help, correct what the error names, and try again")
-	NoQuotaLike    = row(Failures, "%w", "; see kubectl crq top, which lists all")
-	QuotaLike      = row(Failures, "%w", "; did you mean %s?")
-	NoNamespace    = row(Failures, "namespace %s doesn't exist", ": see kubectl get namespaces, which lists all")
-	NoLedger       = row(Failures, "the quota %s has no ledger: nothing is admitted under it until the operator has made one", "; see that it runs: %w")
+	TookTooLong = row(Failures, "%w", "; try again, or give it longer with --request-timeout")
+	NoAnswer    = row(Failures, "%w",
+		"; see that --kubeconfig, KUBECONFIG or --context name the cluster that you mean, and that it runs")
+	NotThere    = row(Failures, "%w", "; see that the name and the namespace are right")
+	ServerSays  = row(Failures, "%w", "; correct what the API server names, or ask an administrator, and try again")
+	Unexplained = row(Failures, "%w", "; see %s --help, correct what the error names, and try again")
+	NoQuotaLike = row(Failures, "%w", "; see kubectl crq top, which lists all")
+	QuotaLike   = row(Failures, "%w", "; did you mean %s?")
+	NoNamespace = row(Failures, "namespace %s doesn't exist", ": see kubectl get namespaces, which lists all")
+	NoLedger    = row(Failures, "the quota %s has no ledger: nothing is admitted under it until the operator has made one",
+		"; see that it runs: %w")
 	MayReadNowhere = row(Failures, "you may not read any quota of all namespaces", ": name one with -n")
 	MayNotReadHere = row(Failures, "you may not read any quota of namespace %s", ": ask an administrator for the role view there")
 )
@@ -50,8 +53,9 @@ var (
 	NothingShared  = row(Failures, "nothing to convert: no manifest is a shared quota that convert knows",
 		"; give it a ClusterResourceQuota of OpenShift, an ApplicationAwareClusterResourceQuota of KubeVirt, "+
 			"a HierarchicalResourceQuota of HNC, or a Tenant, ResourcePool or GlobalResourceQuota of Capsule with a quota")
-	NoManifest     = row(Failures, "no objects found in the manifests", ": see that the files named by -f or -k have some")
-	NotYAML        = row(Failures, "%s: it is no manifest in YAML or JSON", "; render a template first: helm template CHART | kubectl crq fit -f -")
+	NoManifest = row(Failures, "no objects found in the manifests", ": see that the files named by -f or -k have some")
+	NotYAML    = row(Failures, "%s: it is no manifest in YAML or JSON",
+		"; render a template first: helm template CHART | kubectl crq fit -f -")
 	OtherNamespace = row(Failures, "%s %s is for namespace %s, and -n says %s", ": leave -n out, or say -n %s")
 	OtherVersion   = row(Failures, "the cluster doesn't serve %s %s", ": write apiVersion: %s")
 	WouldNotApply  = row(Failures, "reading %s %s/%s: %w", ": correct it, because kubectl apply refuses it, too")

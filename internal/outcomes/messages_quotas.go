@@ -13,7 +13,8 @@ var (
 	Incomparable = row(Answers, "can't be compared with any object: %s", ": write a value that a label can have")
 	SelectorSize = row(Answers, "takes %d KiB, and etcd can't store more than %d KiB of it together with the quota's status",
 		": label the namespaces, and select by this label")
-	NotFenced = row(Answers, "quota %s is unchanged: a lower limit binds at once, and the quota's ledger could not be written: %v", "; try again")
+	NotFenced = row(Answers, "quota %s is unchanged: a lower limit binds at once, and the quota's ledger could not be written: %v",
+		"; try again")
 )
 
 // The warnings on ClusterResourceQuotas.
@@ -22,15 +23,18 @@ var (
 var (
 	SelectsNothing = row(Warnings, "spec.selector selects no namespace (%s): nothing is limited until one matches",
 		"; label namespaces, or correct the selector")
-	BelowUse     = row(Warnings, "spec.quota.hard is below what is used: %s; no more is admitted until less is used", ": delete something, or raise the limit")
-	BelowUseWarn = row(Warnings, "spec.quota.hard is below what is used: %s; requests that don't fit are admitted, and their senders are warned",
+	BelowUse = row(Warnings, "spec.quota.hard is below what is used: %s; no more is admitted until less is used",
+		": delete something, or raise the limit")
+	BelowUseWarn = row(Warnings,
+		"spec.quota.hard is below what is used: %s; requests that don't fit are admitted, and their senders are warned",
 		": delete something, or raise the limit, before the mode is Deny")
 	BelowUseAudit = row(Warnings, "spec.quota.hard is below what is used: %s; "+
 		"requests that don't fit are admitted, and noted in events and in the API server's audit log",
 		": delete something, or raise the limit, before the mode is Deny")
 	OutsideOfNamespaces = part(Warnings, "%s (outside of namespaces)", "a name in LimitNothing, which has it")
-	ServedNowhere       = row(Warnings, "the cluster doesn't serve what is limited by %s", ": correct spec.quota.hard, or install its CustomResourceDefinition")
-	SelectsProtected    = row(Warnings, "spec.selector selects protected namespaces, where nothing is ever refused",
+	ServedNowhere       = row(Warnings, "the cluster doesn't serve what is limited by %s",
+		": correct spec.quota.hard, or install its CustomResourceDefinition")
+	SelectsProtected = row(Warnings, "spec.selector selects protected namespaces, where nothing is ever refused",
 		": exclude %s, such as by the label kubernetes.io/metadata.name")
 	OpenShiftToo = row(Warnings, "OpenShift's ClusterResourceQuota of the same name selects %s too: both limit what is there",
 		"; delete that one once this one is enforced")

@@ -24,18 +24,24 @@ var (
 	UnknownUse = part(Answers, "status unknown for quota: %s, resources: %s (%s)", "it is in brackets: one of the next rows")
 
 	// NotCountedYet and the next rows are the reasons in UnknownUse.
-	NotCountedYet    = row(Answers, "usage is still being counted", ifItStaysSo)
-	JoiningYet       = row(Answers, "the objects in a namespace that joined this quota are still being counted", ifItStaysSo)
-	LabelsChanged    = row(Answers, "the labels of namespaces have just changed", inAMoment)
-	TooManyInFlight  = row(Answers, "too many requests are in flight", inAMoment)
-	LedgerFails      = row(Answers, "%s", ifItStaysSo)
-	CannotEnforce    = row(Answers, "this version of the operator can't enforce its spec: %s", "; ask your cluster administrator to correct it")
-	StillStarting    = row(Answers, "the operator is still starting", inAMoment)
-	LostContact      = row(Answers, "the replica %s has had no answer from the API server for %s, so it can't tell what quotas allow", inAMoment)
-	DoubtfulHistory  = row(Answers, "the replica %s can't find out whether etcd was restored from a backup, so it can't tell what quotas allow: %s", inAMoment)
+	NotCountedYet   = row(Answers, "usage is still being counted", ifItStaysSo)
+	JoiningYet      = row(Answers, "the objects in a namespace that joined this quota are still being counted", ifItStaysSo)
+	LabelsChanged   = row(Answers, "the labels of namespaces have just changed", inAMoment)
+	TooManyInFlight = row(Answers, "too many requests are in flight", inAMoment)
+	LedgerFails     = row(Answers, "%s", ifItStaysSo)
+	CannotEnforce   = row(Answers, "this version of the operator can't enforce its spec: %s",
+		"; ask your cluster administrator to correct it")
+	StillStarting = row(Answers, "the operator is still starting", inAMoment)
+	LostContact   = row(Answers, "the replica %s has had no answer from the API server for %s, so it can't tell what quotas allow",
+		inAMoment)
+	DoubtfulHistory = row(Answers,
+		"the replica %s can't find out whether etcd was restored from a backup, so it can't tell what quotas allow: %s",
+		inAMoment)
 	TooMuchInFlight  = row(Answers, "too many bytes are in flight", inAMoment)
-	UndecidedRequest = row(Answers, "%w", "; try again in a moment, and if it stays so, ask your cluster administrator to read the operator's log")
-	UnreadRequest    = row(Answers, "the operator can't read the request: %w", "; ask your cluster administrator to read the operator's log")
+	UndecidedRequest = row(Answers, "%w",
+		"; try again in a moment, and if it stays so, ask your cluster administrator to read the operator's log")
+	UnreadRequest = row(Answers, "the operator can't read the request: %w",
+		"; ask your cluster administrator to read the operator's log")
 )
 
 // The warnings on requests for objects.

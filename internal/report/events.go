@@ -69,7 +69,8 @@ func refused(quota types.UID, refusal outcomes.Refusal) Event {
 
 // Short is the event of a workload that was applied, and of which not all fits now.
 func Short(workload corev1.ObjectReference, message string) Event {
-	return Event{Regarding: workload, Reason: quotav1.ReasonQuotaShort, Action: applying, Note: outcomes.WarningsHave.Within(maxNote, message)}
+	note := outcomes.WarningsHave.Within(maxNote, message)
+	return Event{Regarding: workload, Reason: quotav1.ReasonQuotaShort, Action: applying, Note: note}
 }
 
 // refusedInView is the event of a refusal on the view in the request's namespace.

@@ -36,7 +36,7 @@ func in(namespace string, request *admissionv1.AdmissionRequest) *admissionv1.Ad
 	return request
 }
 
-// What the answers to requests that can't be decided begin and end with.
+// The beginning and the end of the answers to requests that can't be decided.
 const (
 	unread = "the operator can't read the request: "
 	// lookAtReady ends a warning about a quota, and readLogIfItLasts one about all.
