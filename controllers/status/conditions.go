@@ -196,17 +196,34 @@ func (f facts) resourceUnavailable() metav1.Condition {
 		}
 		messages = append(messages, outcomes.LimitNothing.Text(strings.Join(parts, ", ")))
 	}
-	for _, problem := range f.problems {
-		if reason == "" {
-			reason = problem.Reason
-		}
-		messages = append(messages, problem.Message)
+	if reason == "" && len(f.problems) > 0 {
+		reason = f.problems[0].Reason
 	}
+	messages = append(messages, sentences(f.problems)...)
 	if reason == "" {
 		return decided(metav1.ConditionFalse, quotav1.ReasonAllAvailable,
 			outcomes.AllCountable.Text())
 	}
 	return decided(metav1.ConditionTrue, reason, strings.Join(messages, "; "))
+}
+
+// sentences are the messages of problems. Messages that differ only in their resources are one sentence about all of these.
+func sentences(problems []Problem) []string {
+	const these = "\x00"
+	var order []string
+	resources := map[string][]string{} // message without its resource -> the resources
+	for _, problem := range problems {
+		name := problem.Resource.String()
+		message := strings.Replace(problem.Message, name, these, 1)
+		if _, found := resources[message]; !found {
+			order = append(order, message)
+		}
+		resources[message] = append(resources[message], name)
+	}
+	for i, message := range order {
+		order[i] = strings.Replace(message, these, strings.Join(resources[message], ", "), 1)
+	}
+	return order
 }
 
 func typed(kind string, condition metav1.Condition) metav1.Condition {

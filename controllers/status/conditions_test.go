@@ -13,9 +13,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
@@ -56,6 +58,12 @@ func everything() []facts {
 		good(func(f *facts) {
 			f.problems = []Problem{{Reason: quotav1.ReasonNotWatchable, Message: "no gadgets: see why"}}
 		}),
+		good(func(f *facts) {
+			for _, name := range []string{"gadgets", "widgets"} {
+				resource := schema.GroupResource{Resource: name}
+				f.problems = append(f.problems, Problem{resource, quotav1.ReasonNotServed, outcomes.NotServedHere.Text(resource)})
+			}
+		}),
 	}
 }
 
@@ -74,6 +82,20 @@ func TestEachTroubleSaysWhatToDoNext(t *testing.T) {
 			reserved := strings.Contains(condition.Message, "; ")
 			if (!asItShould || reserved) && !nextStep.MatchString(condition.Message) {
 				t.Errorf("%s=%s %s doesn't say what to do next: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
+			}
+		}
+	}
+}
+
+func TestNoConditionSaysASentenceTwice(t *testing.T) {
+	for _, facts := range everything() {
+		for _, condition := range facts.status(team("pods", "10", "services", "5")).Conditions {
+			seen := map[string]bool{}
+			for sentence := range strings.SplitSeq(condition.Message, "; ") {
+				if seen[sentence] {
+					t.Errorf("%s %s says %q twice: %s", condition.Type, condition.Reason, sentence, condition.Message)
+				}
+				seen[sentence] = true
 			}
 		}
 	}

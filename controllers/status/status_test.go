@@ -15,11 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -355,6 +357,18 @@ func TestConditions(t *testing.T) {
 		"so is what can't be counted": {
 			facts: good(func(f *facts) { f.problems = []Problem{{Reason: quotav1.ReasonNotServed, Message: "no widgets"}} }),
 			want:  "ResourceUnavailable True NotServed: no widgets",
+		},
+		"one sentence is about all resources that aren't served": {
+			facts: good(func(f *facts) {
+				for _, name := range []string{"gadgets", "widgets"} {
+					resource := schema.GroupResource{Group: "example.com", Resource: name}
+					f.problems = append(f.problems, Problem{
+						Resource: resource, Reason: quotav1.ReasonNotServed, Message: outcomes.NotServedHere.Text(resource),
+					})
+				}
+			}),
+			want: "ResourceUnavailable True NotServed: the cluster doesn't serve gadgets.example.com, widgets.example.com; counting begins " +
+				"once it does: install what defines this, or remove it from spec.quota.hard",
 		},
 		"and all of it at a time, by the first reason": {
 			facts: good(func(f *facts) {

@@ -22,12 +22,12 @@ func TestProblemsWordForWord(t *testing.T) {
 	}{
 		"outside of namespaces": {
 			got: *clusterScoped(gadgets), reason: quotav1.ReasonNotLimitable,
-			message: "gadgets.example.com doesn't live in namespaces, so a quota over namespaces can't limit it: remove it from spec.quota.hard",
+			message: "a quota over namespaces can't limit objects outside of them: gadgets.example.com; remove this from spec.quota.hard",
 		},
 		"not served": {
 			got: *notServed(gadgets), reason: quotav1.ReasonNotServed,
-			message: "the cluster doesn't serve gadgets.example.com; it is counted once it does: " +
-				"install what defines it, or remove it from spec.quota.hard",
+			message: "the cluster doesn't serve gadgets.example.com; counting begins once it does: " +
+				"install what defines this, or remove it from spec.quota.hard",
 		},
 		"not known": {
 			got: *unknown(gadgets, failure), reason: quotav1.ReasonNotWatchable,

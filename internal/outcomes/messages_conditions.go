@@ -99,10 +99,9 @@ var (
 	AllCountable = part(Conditions, "every limited resource can be counted", allIsWell)
 	// LimitNothing is a warning, too.
 	LimitNothing  = row(Conditions, "names in spec.quota.hard that limit nothing: %s", "; correct or remove them")
-	ClusterScoped = row(Conditions, "%s doesn't live in namespaces, so a quota over namespaces can't limit it",
-		": remove it from spec.quota.hard")
-	NotServedHere = row(Conditions, "the cluster doesn't serve %s; it is counted once it does",
-		": install what defines it, or remove it from spec.quota.hard")
+	ClusterScoped = row(Conditions, "a quota over namespaces can't limit objects outside of them: %s", "; remove this from spec.quota.hard")
+	NotServedHere = row(Conditions, "the cluster doesn't serve %s; counting begins once it does",
+		": install what defines this, or remove it from spec.quota.hard")
 	LookupFails = row(Conditions, "%s can't be looked up; it is tried again, and what isn't counted yet is refused meanwhile",
 		": see what the API server says: %v")
 	WatchFails = row(Conditions, "%s can't be listed or watched; it is tried again, and what isn't counted yet is refused meanwhile",

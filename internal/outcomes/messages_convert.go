@@ -48,7 +48,7 @@ var (
 	InvalidQuota = row(Comments, "%s: it would not be a valid ClusterResourceQuota: %s", ": correct it in the input")
 )
 
-// The comments on what is lost.
+// The comments on lost parts.
 //
 //nolint:gochecknoglobals // a table
 var (
@@ -70,7 +70,7 @@ var (
 		"; write count/RESOURCE.GROUP in a ClusterResourceQuota to count them")
 )
 
-// The comments on what differs, and on what is skipped.
+// The comments on parts that differ or are skipped.
 //
 //nolint:gochecknoglobals // a table
 var (

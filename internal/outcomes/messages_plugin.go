@@ -63,6 +63,6 @@ var (
 	BelowZero      = part(Failures, "spec.%s can't be below 0", "a mistake in WouldNotApply, which has it")
 	UnknownNodes   = row(Failures, "can't tell on how many nodes DaemonSet %s/%s would run", ": say so with --nodes N")
 	CannotTell     = row(Failures, "can't tell: not counted yet: %s", "; ask again in a moment")
-	// Untold follows an answer, whose first sentence says what is unknown, and its last ones how to find out.
+	// Untold follows an answer, whose first sentence names the unknown, and its last ones the way to find out.
 	Untold = row(Failures, "the answer isn't known", ": see above, and ask again")
 )

@@ -183,7 +183,7 @@ func exclusionOf(path string) *place {
 // prose is text of more words than one.
 var prose = regexp.MustCompile(`[A-Za-z']{2,}[,;:.]? [a-z']{2,}`)
 
-// isWrap reports whether a format only says what failed: the rest of the error has the cause, and package main of the
+// isWrap reports whether a format only names the failed step: the rest of the error has the cause, and package main of the
 // plugin, or Advise, the next step.
 var isWrap = regexp.MustCompile(`(?:: )?%w$`).MatchString
 
@@ -300,7 +300,7 @@ func TestEachMessageComesFromTheTable(t *testing.T) {
 	}
 }
 
-// noMessages are texts that look like messages, and what they are.
+// noMessages are texts that look like messages, each with its use.
 var noMessages = map[string]string{
 	`an error of its own: "no"`:              "never printed",
 	`an error of its own: "%T is no list"`:   "a defect, which Unexplained says",

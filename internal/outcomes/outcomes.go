@@ -4,6 +4,9 @@
 // Package outcomes has the facts that enforcement tells people: how requests were answered, and how ledgers, counts
 // and the webhook configuration fared. Metrics, events and the list of owners that wait are made of them.
 //
+// It also has the words: one table of all messages of the operator and the plugin, in messages_*.go. Each row has a cause and
+// a next step, or the reason for none. Tests find a row without either, and text for people outside of the table.
+//
 // It doesn't know who hears a fact. Packages driver and serving have observers of their own, for facts of their own.
 package outcomes
 

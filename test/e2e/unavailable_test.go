@@ -35,8 +35,8 @@ var _ = Describe("A resource that the cluster doesn't serve", func() {
 		quota := enforce(ctx, team.quota().Hard("pods", "1").Hard("count/gadgets.late.example.com", "1"))
 		namespace := team.namespace(ctx)
 		Eventually(ctx, condition(quota, quotav1.ConditionResourceUnavailable)).Should(
-			Equal("True NotServed: the cluster doesn't serve gadgets.late.example.com; it is counted once it does: " +
-				"install what defines it, or remove it from spec.quota.hard"))
+			Equal("True NotServed: the cluster doesn't serve gadgets.late.example.com; counting begins once it does: " +
+				"install what defines this, or remove it from spec.quota.hard"))
 
 		By("limiting the quota's other resource")
 		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
@@ -130,8 +130,8 @@ var _ = Describe("A resource that the cluster doesn't serve", func() {
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", "1").Hard("count/nodes", "1"))
 		Eventually(ctx, condition(quota, quotav1.ConditionResourceUnavailable)).Should(
-			Equal("True NotLimitable: nodes doesn't live in namespaces, so a quota over namespaces can't limit it: " +
-				"remove it from spec.quota.hard"))
+			Equal("True NotLimitable: a quota over namespaces can't limit objects outside of them: nodes; " +
+				"remove this from spec.quota.hard"))
 		mustCreate(ctx, builders.Pod(team.namespace(ctx), "p1").Obj())
 		eventuallyUses(ctx, quota, "pods=1")
 	})

@@ -4,6 +4,7 @@
 package render
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -142,14 +143,16 @@ func (s Style) wrap(text, indent string) string {
 	return wrapped.String() + "\n"
 }
 
-// notesText has a line for each note, below an empty one.
+// notesText has a line for each note, below an empty one. A note about several objects is said once.
 func notesText(notes []string, style Style) string {
 	var text strings.Builder
 	for i, note := range notes {
 		if i == 0 {
 			text.WriteByte('\n')
 		}
-		text.WriteString(style.wrap("Note: "+note, ""))
+		if !slices.Contains(notes[:i], note) {
+			text.WriteString(style.wrap("Note: "+note, ""))
+		}
 	}
 	return text.String()
 }

@@ -109,3 +109,10 @@ func TestForeignTextsLeaveTheColoursOfTheAnswer(t *testing.T) {
 		t.Errorf("got %q", text)
 	}
 }
+
+func TestANoteIsSaidOnce(t *testing.T) {
+	want := "\nNote: a\nNote: b\n"
+	if got := notesText([]string{"a", "b", "a"}, Style{}); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
