@@ -24,7 +24,7 @@ var (
 			"a policy or webhook that refuses the operator, or a full etcd")
 	LedgerDamaged = row(Conditions,
 		"the ledger was deleted, edited or restored at about %s: requests that the quota limits are %s until %s, "+
-		"when all requests that were under way have succeeded or failed, and their objects are counted",
+			"when all requests that were under way have succeeded or failed, and their objects are counted",
 		": if nobody restored a backup, find out who may write QuotaLedgers, and remove that right; "+
 			"if it lasts longer, the log of the operator's leader says why")
 	CountingAll = row(Conditions, "counting what the selected namespaces use: requests for what is limited are %s until that is done",
@@ -87,10 +87,10 @@ var (
 		deleteOrLift+"; set spec.enforcement.whenUnavailable to Refuse to have requests refused while the operator can't decide")
 	AdmittedAbove = row(Conditions, "%s; admitted by the mode %s, nothing is removed or refused",
 		deleteOrLift+", before you set the mode to Deny")
-	RefusedAbove  = row(Conditions, "%s; nothing is removed, and requests for more are refused, until used is below hard", deleteOrLift)
-	InvalidCount  = row(Conditions, "nothing is counted while the spec is invalid", ": correct it; the condition Ready says what is wrong")
-	CountPending  = row(Conditions, "not everything is counted yet", ": wait; the condition Ready says for what")
-	WithinHard    = part(Conditions, "used is nowhere above hard", allIsWell)
+	RefusedAbove = row(Conditions, "%s; nothing is removed, and requests for more are refused, until used is below hard", deleteOrLift)
+	InvalidCount = row(Conditions, "nothing is counted while the spec is invalid", ": correct it; the condition Ready says what is wrong")
+	CountPending = row(Conditions, "not everything is counted yet", ": wait; the condition Ready says for what")
+	WithinHard   = part(Conditions, "used is nowhere above hard", allIsWell)
 
 	NoneProtected = part(Conditions, "no protected namespace is selected", allIsWell)
 	SomeProtected = row(Conditions, "selected and counted, but never limited, so that the cluster can heal itself: %s",
