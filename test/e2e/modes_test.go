@@ -91,7 +91,7 @@ var _ = Describe("A quota that doesn't refuse", func() {
 		Expect(runPod(ctx, namespace, "fits")).To(BeEmpty())
 		eventuallyUses(ctx, quota, "pods=1")
 		words := exceeded(quota.Name, "pods", "1", "1", "1")
-		Expect(runPod(ctx, namespace, "more")).To(Equal("Warning: " + words + " (admitted, because the quota only warns)\n"))
+		Expect(runPod(ctx, namespace, "more")).To(Equal("Warning: " + words + " (admitted, because the quota only warns: mend this before it refuses)\n"))
 		eventuallyUses(ctx, quota, "pods=2")
 		Expect(audited(namespace, "more")()).To(Equal("nothing"))
 		Eventually(ctx, eventsOn("LocalResourceQuota", namespace, quota.Name)).Should(ContainElement(
