@@ -96,7 +96,7 @@ var _ = Describe("A quota that doesn't refuse", func() {
 		Expect(audited(namespace, "more")()).To(Equal("nothing"))
 		Eventually(ctx, eventsOn("LocalResourceQuota", namespace, quota.Name)).Should(ContainElement(
 			"WouldExceed status.total.hard{pods} admitted pods \"more\": " + words +
-				"; the quota only watches so far: with the mode Deny it would be refused"))
+				"; the quota only watches so far: make room, or state what is missing, before the mode Deny refuses it"))
 		By("a dry run")
 		Expect(runPod(ctx, namespace, "dry", "--dry-run=server")).To(ContainSubstring("Warning: exceeded quota"))
 	})
