@@ -41,7 +41,7 @@ func (h *Handler) answer(
 	}
 	decided := h.decide(ctx, question, request, attributes)
 	decision, err := decided.decision, decided.err
-	if lost, isLost := errors.AsType[*apiserver.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
+	if lost, isLost := errors.AsType[*apiserver.LostError](context.Cause(ctx)); isLost && !decided.granted() {
 		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, outcomes.Advise(lost)), false
 	}
 	if err != nil {
