@@ -41,12 +41,16 @@ func TestALeaderHasWhatIsUncoveredCountedAnewBeforeItWrites(t *testing.T) {
 				bubble.Sleep(time.Second)
 				test.before(b)
 				b.restart()
-				b.forgets = nil
+				b.forgets, b.forgetting = nil, time.Second
+				writes := b.writes
 				b.reconciles()
 				if forgot := slices.Equal(b.forgets, []string{"team"}); forgot != test.want || b.proofs.Of("team", "uid", 1, bubble.Now()).Enforcement == webhookconfig.Proved {
 					t.Errorf("forgot %v, want %t", b.forgets, test.want)
 				}
-				writes := b.writes
+				if test.want && b.writes != writes {
+					t.Error("want nothing written before that")
+				}
+				bubble.Sleep(b.forgetting)
 				b.settles()
 				if test.want && b.writes == writes {
 					t.Error("want it written after that")
