@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -76,6 +77,7 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 			"--health-probe-bind-address", health,
 			"--shutdown-delay-duration", "0s", // nobody waits for tests
 		}, options.Args...),
+		env:      operatorEnv(),
 		readyURL: "http://" + health + "/readyz",
 	})
 	if err != nil {
@@ -85,6 +87,9 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 		Process: process, Address: loopback, WebhookPort: webhookPort, WebhookURL: webhookURL, HealthURL: "http://" + health,
 	}, nil
 }
+
+// operatorEnv leaves it to the operator how it collects garbage, as in a cluster, however the tests do.
+func operatorEnv() []string { return append(os.Environ(), "GOGC=") }
 
 func metricsAddress(port int) string {
 	if port == 0 {

@@ -162,7 +162,7 @@ func (p *Production) Start(ctx context.Context, options ReplicaOptions) (*Operat
 	process, err := p.cluster.startProcess(ctx, processSpec{
 		name: name, path: binary,
 		args:     slices.Concat(args, []string{"--kubeconfig", kubeconfig}, options.Args),
-		env:      append(append(os.Environ(), p.environment()...), clockOffset+"="+options.Clock.String()),
+		env:      append(append(operatorEnv(), p.environment()...), clockOffset+"="+options.Clock.String()),
 		readyURL: health + "/readyz",
 	})
 	if err != nil {
