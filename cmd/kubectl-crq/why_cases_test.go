@@ -84,6 +84,24 @@ func TestWhyOfARollout(t *testing.T) {
 	}
 }
 
+// Claims are made once there are pods.
+func TestWhyNamesFirstWhatKeepsPodsAway(t *testing.T) {
+	scene := newScene(t)
+	scratch := builders.Pod("shop", "x").EphemeralVolume("scratch", "2Gi").Obj().Spec.Volumes
+	scene.deployment.Spec.Template.Spec.Volumes, scene.set.Spec.Template.Spec.Volumes = scratch, scratch
+	scene.Surroundings.LimitRanges = []corev1.LimitRange{{ObjectMeta: builders.Meta("shop", "claims"), Spec: corev1.LimitRangeSpec{
+		Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypePersistentVolumeClaim, Max: amounts("storage", "1Gi")}},
+	}}}
+	scene.limited(view("team", amounts("pods", "1"), amounts("pods", "1"), nil))
+	scene.refused("Error creating: exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1", 5)
+	const wanted = "Deployment/web lacks 3 of its 4 pods: crq/team is short of pods: 3. Besides, a LimitRange refuses its PersistentVolumeClaims: " +
+		"maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi."
+	wantWhy(t, scene, render.QuotaShort, wanted)
+	if got, err := scene.diagnosed(t); err != nil || !strings.Contains(strings.Join(got.Remedies, "\n"), "kubectl describe limitrange -n shop") {
+		t.Errorf("%v, and the remedies lack that of the LimitRange: %q", err, got.Remedies)
+	}
+}
+
 // databaseScene is a StatefulSet of pods of 250m each, without claims.
 func databaseScene(t *testing.T, replicas int32) (*scene, *appsv1.StatefulSet) {
 	t.Helper()

@@ -15,6 +15,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
 // quotaCauses returns the reasons for which a quota refuses requests independently of its rest -> a sentence, and the
@@ -132,6 +133,7 @@ func (d *diagnosis) concludeByQuotas(found *render.Why, words reading.Words, alw
 	switch {
 	case !always && isShort && (refused || !d.demand.Unsure):
 		come(found, render.QuotaShort, d.lack()+": "+shortText(found.Quotas)+".", d.shortRemedies(found)...)
+		d.concludeLater(found)
 	case known && (always || refused):
 		says := strings.NewReplacer("QUOTA", d.refuser(words), "MISSING", words.Missing).Replace(regardless.says)
 		come(found, render.QuotaRefused, d.lack()+": "+says+".", regardless.remedy)
@@ -162,15 +164,33 @@ func (d *diagnosis) decisive() (words reading.Words, always bool) {
 	if latest.Reason == reading.RefusedElsewhere {
 		return latest.Words, true
 	}
-	for i, refusal := range d.all.Refusals {
-		if parsed := reading.ParseRefusal(refusal.Message); i == 0 || parsed.Reason == reading.RefusedElsewhere {
-			words = parsed
+	for _, refusal := range d.all.Refusals {
+		parsed := reading.ParseRefusal(refusal.Message)
+		if !d.isLater(refusal) && (!always || parsed.Reason == reading.RefusedElsewhere) {
+			words, always = parsed, true
 		}
 	}
-	if len(d.all.Refusals) > 0 {
+	if always {
 		return words, true
 	}
 	return latest.Words, false
+}
+
+// isLater reports whether a refusal comes once there are pods, which a quota has no room for so far.
+func (d *diagnosis) isLater(refusal fitting.Refusal) bool {
+	latest, _ := d.latest()
+	return latest.Reason == quotav1.ReasonQuotaExceeded && refusal.Refused != "Pod"
+}
+
+// concludeLater adds what refuses the claims of pods that a quota has no room for.
+func (d *diagnosis) concludeLater(found *render.Why) {
+	for _, refusal := range d.all.Refusals {
+		if d.isLater(refusal) {
+			text := reading.ParseRefusal(refusal.Message).Text
+			by, remedy := d.elsewhere(text)
+			come(found, found.Cause, found.Summary+" Besides, "+by+" refuses its "+refusal.Refused+"s: "+strings.TrimSuffix(text, ".")+".", remedy)
+		}
+	}
 }
 
 // resumes returns the command that lets a paused or suspended workload go on.

@@ -167,3 +167,15 @@ func ReadFit(answer []byte) (fitting.Verdict, error) {
 	}
 	return verdict, nil
 }
+
+// ReadWhy reads the answer of `kubectl crq why -o json`, and its exit status, which must say the same.
+func ReadWhy(answer []byte, exit int) (Why, error) {
+	why := Why{}
+	if err := json.Unmarshal(answer, &why); err != nil { //nolint:musttag // keys match in any case
+		return Why{}, fmt.Errorf("reading the answer of why: %w: %s", err, answer)
+	}
+	if says, known := map[int]string{0: fits, 1: doesNotFit, 2: "unknown"}[exit]; !known || says != why.Result {
+		return Why{}, fmt.Errorf("why says that it %s, and its exit status is %d", why.Result, exit)
+	}
+	return why, nil
+}

@@ -241,3 +241,60 @@ func (o Outcome) DisprovesFit(verdict fitting.Verdict, asked Asked) []string {
 	}
 	return wrong
 }
+
+// Why is what `kubectl crq why -o json` answers.
+type Why struct {
+	Result, Cause, Summary string
+	Quotas                 []struct {
+		Quota     string
+		Resources []struct{ Resource, Short string }
+	}
+}
+
+// The words of Why.
+const (
+	fits, doesNotFit         = "fits", "does not fit"
+	notRefused, fitsNow      = "NotRefused", "FitsNow"
+	quotaShort, quotaRefused = "QuotaShort", "QuotaRefused"
+	otherRefused             = "OtherRefused"
+)
+
+// shorts returns what the quotas are short of.
+func (w *Why) shorts() map[Short]bool {
+	short := map[Short]bool{}
+	for _, quota := range w.Quotas {
+		for _, row := range quota.Resources {
+			short[Short{strings.TrimPrefix(quota.Quota, "crq/"), corev1.ResourceName(row.Resource)}] = row.Short != "" && row.Short != "0"
+		}
+	}
+	return short
+}
+
+// DisprovesWhy returns the claims of why's answer, which was asked after nothing more came, that aren't so.
+func (o Outcome) DisprovesWhy(why *Why, asked Asked) []string {
+	var wrong claims
+	refusal := o.Made
+	if refusal == nil {
+		wrong.claimf(why.Result == fits && why.Cause == notRefused, "all came, but why says: %s", why.Summary)
+		return wrong
+	}
+	// While pods were replaced, something was refused that is no longer in the way.
+	if asked.Replaces && why.Cause == fitsNow {
+		return wrong
+	}
+	wrong.claimf(why.Result == doesNotFit, "why says that it %s: %v", why.Result, refusal)
+	switch {
+	case refusal.IsUnknown():
+	case refusal.Message == "":
+		short := why.shorts()
+		wrong.claimf(why.Cause == quotaShort, "why says %s: %v", why.Cause, refusal)
+		for _, is := range refusal.Shorts {
+			wrong.claimf(short[is], "why doesn't name %v, by which it is refused", is)
+		}
+	case failedPattern.MatchString(refusal.Message):
+		wrong.claimf(why.Cause == quotaRefused, "why says %s: %v", why.Cause, refusal)
+	default:
+		wrong.claimf(why.Cause == otherRefused && sameReason(refusal.Message, why.Summary), "why says %s: %v", why.Summary, refusal)
+	}
+	return wrong
+}

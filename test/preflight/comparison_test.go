@@ -40,7 +40,7 @@ const (
 	quiet = 3 * time.Second
 )
 
-var _ = Describe("What fit and preflight say", Label("comparison"), func() {
+var _ = Describe("What fit, why and preflight say", Label("comparison"), func() {
 	It("comes true of generated cases, in both directions", func(ctx SpecContext) {
 		makeNodes(ctx, comparison.RealNodes)
 		runtimeClass, priorities, storage := comparison.Classes()
@@ -148,6 +148,12 @@ func (c *comparing) plays(ctx context.Context) bool {
 	_, demand := model.Fit()
 	asked := c.Asked(demand)
 	wrong := outcome.DisprovesFit(verdict, asked)
+	if _, unexplained := c.Applied.(*corev1.ConfigMap); !unexplained && outcome.Itself == nil {
+		why := c.why(ctx)
+		for _, one := range outcome.DisprovesWhy(&why, asked) {
+			wrong = append(wrong, fmt.Sprintf("%s: %+v", one, why))
+		}
+	}
 	if judged && c.IsPreflighted() && outcome.Itself == nil && (c.Before != nil || !isDaemonSet(c.Applied)) {
 		wrong = append(wrong, outcome.Disproves(lines, asked)...)
 	}
@@ -183,6 +189,28 @@ func (c *comparing) fits(ctx context.Context) fitting.Verdict {
 		return same && verdict.Outcome() != fitting.Unknown, nil
 	}).WithPolling(400 * time.Millisecond).Should(BeTrue())
 	return verdict
+}
+
+// why asks the plugin, once its answer doesn't change.
+func (c *comparing) why(ctx context.Context) comparison.Why {
+	GinkgoHelper()
+	var why comparison.Why
+	last := ""
+	Eventually(ctx, func(ctx context.Context) (bool, error) {
+		subject := c.Applied.GetObjectKind().GroupVersionKind().Kind + "/" + comparison.Name
+		command := exec.CommandContext(ctx, c.plugin, "why", subject, "-n", c.name, "-o", "json", "--kubeconfig", cluster.Kubeconfig())
+		answer, err := command.Output() // Its status is part of the answer.
+		if command.ProcessState == nil {
+			return false, err
+		}
+		if why, err = comparison.ReadWhy(answer, command.ProcessState.ExitCode()); err != nil {
+			return false, err
+		}
+		same := why.Summary == last
+		last = why.Summary
+		return same, nil
+	}).WithPolling(400 * time.Millisecond).Should(BeTrue())
+	return why
 }
 
 // applied applies the workload by a dry run and in earnest, which must say the same, and returns that.
