@@ -11,7 +11,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
 
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -36,9 +35,6 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
-
-// gcPercent lets the heap grow to four times its live size.
-const gcPercent = 300
 
 // People are the parts for people that an operator may do without.
 type People struct {
@@ -127,15 +123,6 @@ func Main(version, clockOffset string, people People) int {
 		return 1
 	}
 	return 0
-}
-
-// tuneCollector lets garbage pile up, unless the environment says otherwise: the
-// heap is small and the garbage of admission much. Collected at each doubling, it
-// took an eighth of the operator's CPU time under load.
-func tuneCollector() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 }
 
 func run(ctx context.Context, clock clock.WithTickerAndDelayedExecution, f flags, people People) error {
