@@ -82,6 +82,7 @@ func (c *Count) lockedNamespacesAt(version uint64) {
 func (c *Count) lockedSetNamespace(name string, current namespace, now time.Time) {
 	previous, known := c.namespaces[name]
 	c.namespaces[name] = current
+	c.labelled.Change(name, previous.labels, current.labels)
 	if known && maps.Equal(previous.labels, current.labels) && maps.Equal(previous.annotations, current.annotations) {
 		return
 	}
@@ -109,6 +110,7 @@ func (c *Count) lockedMissed(current namespace) {
 }
 
 func (c *Count) lockedDeleteNamespace(name string, version uint64) {
+	c.labelled.Change(name, c.namespaces[name].labels, nil)
 	delete(c.namespaces, name)
 	for _, tally := range slices.Clone(c.covering[name]) {
 		c.lockedUncover(name, tally)

@@ -29,7 +29,9 @@ type Memory struct {
 func NewMemory(define func(*quotav1.ClusterResourceQuota) definition.Definition) *Memory {
 	m := &Memory{}
 	m.quotas = &quotas{mu: &m.mu, define: define, byName: map[string]quota{}}
-	m.namespaces = &namespaces{mu: &m.mu, quotas: m.quotas, shown: map[string]*namespace{}, looks: map[string]*look{}}
+	m.namespaces = &namespaces{
+		mu: &m.mu, quotas: m.quotas, shown: map[string]*namespace{}, labelled: definition.NewLabelled(), looks: map[string]*look{},
+	}
 	m.quotas.newest = m.namespaces.lockedNewest
 	return m
 }

@@ -40,6 +40,8 @@ type namespaces struct {
 	seen uint64
 	// namespace name -> the newest version that the watch has shown
 	shown map[string]*namespace
+	// labelled finds those by their labels.
+	labelled definition.Labelled
 	// namespace name -> the result of live reads. Its version is at least as new
 	// as the one shown: an older one is of no use.
 	looks map[string]*look
@@ -52,6 +54,14 @@ type namespace struct {
 	labels, annotations map[string]string
 	// covered are the quotas that covered it when it was last asked about.
 	covered atomic.Pointer[covering]
+}
+
+// labelsOf returns the labels; none of a namespace that isn't known.
+func (n *namespace) labelsOf() map[string]string {
+	if n == nil {
+		return nil
+	}
+	return n.labels
 }
 
 // look is the result of live reads of a namespace.
@@ -129,6 +139,7 @@ func (n *namespaces) see(version uint64) {
 func (n *namespaces) lockedShow(name string, next, before *namespace) {
 	if known := n.shown[name]; known == nil || known.version < next.version {
 		n.quotas.lockedJoin(before, next)
+		n.labelled.Change(name, known.labelsOf(), next.labels)
 		n.shown[name] = next
 	}
 	n.lockedDrop(name, func(found uint64) bool { return found < next.version })
@@ -137,16 +148,26 @@ func (n *namespaces) lockedShow(name string, next, before *namespace) {
 // lockedNewest returns the newest version of a namespace that a selector selects.
 func (n *namespaces) lockedNewest(selector definition.Selector) uint64 {
 	newest := uint64(0)
-	for _, known := range n.shown {
-		if known.version > newest && selector.Matches(known.labels, known.annotations) {
+	for name := range n.labelled.Candidates(selector, n.lockedLabels) {
+		if known := n.shown[name]; known.version > newest && selector.Matches(known.labels, known.annotations) {
 			newest = known.version
 		}
 	}
 	return newest
 }
 
+// lockedLabels yields all namespaces that are shown, with their labels.
+func (n *namespaces) lockedLabels(yield func(string, map[string]string) bool) {
+	for name, known := range n.shown {
+		if !yield(name, known.labels) {
+			return
+		}
+	}
+}
+
 func (n *namespaces) lockedHide(name string, version uint64) {
 	if known := n.shown[name]; known != nil && known.version <= version {
+		n.labelled.Change(name, known.labels, nil)
 		delete(n.shown, name)
 	}
 	n.lockedDrop(name, func(found uint64) bool { return found <= version })
