@@ -32,6 +32,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/status"
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
 )
@@ -134,7 +135,8 @@ func metricsOptions(f metricsFlags, certificates *serving.Certificates) metricss
 func cacheOptions(secret types.NamespacedName) cache.Options {
 	shared := cache.ByObject{UnsafeDisableDeepCopy: ptr.To(true)}
 	byObject := map[client.Object]cache.ByObject{
-		&quotav1.ClusterResourceQuota{}: shared, &quotav1.LocalResourceQuota{}: shared, &quotav1.QuotaLedger{}: shared,
+		&quotav1.ClusterResourceQuota{}: shared, &quotav1.QuotaLedger{}: shared,
+		&quotav1.LocalResourceQuota{}:                             {UnsafeDisableDeepCopy: ptr.To(true), Transform: status.ShareFigures()},
 		&corev1.ResourceQuota{}:                                   shared,
 		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Transform: func(object any) (any, error) { return object, nil }},
 	}
