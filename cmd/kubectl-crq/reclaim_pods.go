@@ -297,7 +297,7 @@ func (f *finder) freeingSet(of *maker, set *appsv1.StatefulSet) (command, cautio
 		}
 	}
 	if others -= len(of.pods); others > 0 {
-		caution = fmt.Sprintf("it ends %s behind the first idle one, too.", plural(int64(others), "pod"))
+		caution = fmt.Sprintf("it also ends %s of a higher number: not idle, and maybe serving.", plural(int64(others), "pod"))
 	}
 	return scaling(set.Namespace, "statefulset/"+set.Name, max(0, first-firstOrdinal(set))), caution
 }

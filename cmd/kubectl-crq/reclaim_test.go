@@ -279,7 +279,7 @@ func TestReclaimOfPods(t *testing.T) {
 				}
 			},
 			[]string{"StatefulSet/db: 1 pod pending, for up to 120m. [crq/team count/pods: 1, pods: 1, requests.cpu: 100m] " +
-				"kubectl scale statefulset/db --replicas=1 -n shop (it ends 1 pod behind the first idle one, too.)"},
+				"kubectl scale statefulset/db --replicas=1 -n shop (it also ends 1 pod of a higher number: not idle, and maybe serving.)"},
 		},
 		"a StatefulSet would delete the claims of the pods that end": {
 			func(i *reading.Inventory) {

@@ -23,7 +23,8 @@ func newReservations(env *environment) *cobra.Command {
 		Short: "List what was admitted and not observed yet, from the quota's ledger",
 		Long: "List what was admitted and not observed yet, from the quota's ledger. A reservation goes as soon as its object " +
 			"is counted; one that expires is checked on, and goes if its object never came to be. If its object hasn't appeared " +
-			"after three seconds, a reservation is doubtful: the request seems to have failed after it was admitted.",
+			"after three seconds, a reservation is doubtful: the request seems to have failed after it was admitted. " +
+			"An escrow is room that a replica of the operator holds for requests to come.",
 		Example: "  kubectl crq reservations payments\n" +
 			"  kubectl crq reservations payments -o json",
 		Args:              cobra.ExactArgs(1),

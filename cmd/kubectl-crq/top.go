@@ -17,7 +17,7 @@ import (
 )
 
 // noQuotas is said in place of an empty table.
-const noQuotas = "There is no ClusterResourceQuota: nothing is limited.\n"
+const noQuotas = "There is no ClusterResourceQuota: no limit is shared.\n"
 
 // The values of --sort-by.
 const (

@@ -28,12 +28,12 @@ func quotaCauses() map[string]struct{ says, remedy string } {
 		},
 		quotav1.ReasonTooMuchInDoubt: {
 			"this namespace holds too much of QUOTA for objects that were admitted and never appeared",
-			"Find out what refuses objects after the quota admitted them, such as another webhook or a policy. " +
-				"Then wait until their reservations have expired.",
+			"Find out what refuses objects after the quota admitted them, such as another webhook or a policy, and correct it. " +
+				"Then wait until their reservations have expired, by default after a minute.",
 		},
 		quotav1.ReasonUsageUnknown: {
 			"QUOTA was not counted when it was asked last",
-			"Wait a moment. If it stays so, the conditions of the ClusterResourceQuota say why.",
+			"Wait a moment. If it stays so, ask your cluster administrator to look at the quota's condition Ready.",
 		},
 		reading.NotCovered: {
 			"it consumes what is limited by default, and no quota covers that",

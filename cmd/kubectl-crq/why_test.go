@@ -399,6 +399,7 @@ func TestWhyNamesNeedsUsersAndRemedies(t *testing.T) {
 func TestWhySendsNobodyForWhatOthersDoNotHold(t *testing.T) {
 	scene := newScene(t)
 	scene.limited(view("team", amounts("requests.cpu", "600m", "pods", "3"), amounts("requests.cpu", "250m", "pods", "3"), nil))
+	scene.Limits.Quotas = append(scene.Limits.Quotas, native("own", amounts("pods", "1"), amounts("pods", "1")))
 	got, err := scene.diagnosed(t)
 	if err != nil {
 		t.Fatal(err)
@@ -407,6 +408,8 @@ func TestWhySendsNobodyForWhatOthersDoNotHold(t *testing.T) {
 		"Delete or shrink something in any namespace of the quota that uses pods: 3.",
 		"Shrink Deployment/web: nothing that crq/team counts holds as much as it lacks of requests.cpu: 400m.",
 		"Ask an administrator to raise spec.quota.hard of ClusterResourceQuota team: pods to 6, requests.cpu to 1.",
+		"Shrink Deployment/web: nothing that quota/own counts holds as much as it lacks of pods: 3.",
+		"Raise spec.hard of ResourceQuota own, or ask an administrator to: pods to 4.",
 		"kubectl crq reclaim -n shop lists what holds quota and does nothing.",
 	}
 	if diff := cmp.Diff(want, got.Remedies); diff != "" {

@@ -235,7 +235,8 @@ func (d *diagnosis) shortRemedies(found *render.Why) []string {
 			continue
 		}
 		name, shared := quota.Shared()
-		where, raise := "this namespace", "Raise spec.hard of ResourceQuota "+strings.TrimPrefix(quota.Quota, string(fitting.Native)+"/")
+		native := strings.TrimPrefix(quota.Quota, string(fitting.Native)+"/")
+		where, raise := "this namespace", "Raise spec.hard of ResourceQuota "+native+", or ask an administrator to"
 		if shared {
 			where, raise = "any namespace of the quota", "Ask an administrator to raise spec.quota.hard of ClusterResourceQuota "+name
 		}

@@ -153,7 +153,12 @@ func TestFiguresOfAStatus(t *testing.T) {
 
 func watching(f *facts) { f.enforcement.Mode = quotav1.EnforcementAudit }
 
-const correctIt = "; correct or remove them"
+const (
+	correctIt    = "; correct or remove them"
+	correctError = "correct what the error names; if it names nothing, check the operator's RBAC, other webhooks and policies, " +
+		"and etcd's free space"
+	lookAtLog = "if it lasts, look at the log of the operator's leader, the pod that holds the Lease shared-quota-operator"
+)
 
 // A want that ends with an ellipsis is the beginning of a condition that another row has in full.
 func TestConditions(t *testing.T) {
@@ -164,12 +169,12 @@ func TestConditions(t *testing.T) {
 		"it isn't ready before the first count": {
 			facts: good(func(f *facts) { f.countedGeneration = 0 }),
 			want: "Ready False Counting: counting what the selected namespaces use: requests for what is limited are refused until " +
-				"that is done; wait, and if it lasts, the log of the operator's leader says why",
+				"that is done; wait, and " + lookAtLog,
 		},
 		"nor before a resource was counted": {
 			facts: good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services", "pods"} }),
-			want: "Ready False Counting: not counted yet: pods, services: requests for that are refused until it is; wait, and if " +
-				"it lasts, look at the condition ResourceUnavailable, and at the log of the operator's leader",
+			want: "Ready False Counting: some resources are not counted yet (pods, services), so requests for them are refused until they are; " +
+				"wait, and if it lasts, look at the condition ResourceUnavailable, and at the log of the operator's leader",
 		},
 		"nor while the count is for an older spec": {
 			facts: good(func(f *facts) { f.countedGeneration = 1 }),
@@ -178,7 +183,7 @@ func TestConditions(t *testing.T) {
 		"a quota that only watches refuses nothing meanwhile": {
 			facts: good(watching, func(f *facts) { f.countedGeneration = 0 }),
 			want: "Ready False Counting: counting what the selected namespaces use: requests for what is limited are admitted " +
-				"until that is done; wait, and if it lasts, the log of the operator's leader says why",
+				"until that is done; wait, and " + lookAtLog,
 		},
 		"a quota that only watches refuses nothing if its spec is invalid": {
 			facts: good(watching, func(f *facts) { f.invalid, f.refusing = errors.New("invalid"), true }),
@@ -203,14 +208,15 @@ func TestConditions(t *testing.T) {
 		"nor is one whose rules are missing": {
 			facts: good(func(f *facts) { f.verdict = webhookconfig.Verdict{Enforcement: webhookconfig.Uncovered} }),
 			want: "Enforced False WebhookPending: the webhook is not called yet for every resource that is limited, in every " +
-				"namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
+				"namespace that is selected: wait, and " + lookAtLog,
 		},
 		"nor is one that somebody else edits": {
 			facts: good(func(f *facts) {
 				f.verdict = webhookconfig.Verdict{Enforcement: webhookconfig.Edited, Edit: "x edited it"}
 			}),
 			want: "Enforced False WebhookEdited: x edited it: requests that the quota limits may pass unchecked until the " +
-				"operator's repair lasts: exempt the configuration from the tool that edits it, or stop that tool",
+				"API server has loaded the operator's repair; wait, and if it happens again, find the client in the audit log, " +
+				"and keep it from changing this configuration",
 		},
 		"nor is one that nobody has looked at yet": {
 			facts: good(func(f *facts) { f.verdict = webhookconfig.Verdict{} }),
@@ -232,7 +238,7 @@ func TestConditions(t *testing.T) {
 		"what the API server hasn't loaded isn't enforced": {
 			facts: good(func(f *facts) { f.verdict.Enforcement = webhookconfig.Unproved }),
 			want: "Enforced False WebhookPending: the webhook configuration covers the quota, and the API server has not loaded it " +
-				"yet: wait, and if it lasts, the log of the operator's leader says why",
+				"yet: wait, and " + lookAtLog,
 		},
 		"a probe that fails says how": {
 			facts: good(func(f *facts) {
@@ -250,9 +256,9 @@ func TestConditions(t *testing.T) {
 		},
 		"what is asked in other namespaces is said": {
 			facts: good(func(f *facts) { f.verdict.Coverage = webhookconfig.Wide }),
-			want: "Enforced True WebhookConfigured: every request that the quota limits is checked; the webhook is called in " +
-				"namespaces that are not selected too, and requests there for what is limited need the operator: a webhook can't " +
-				"select by annotations, or by selectors that are too many or too large; select by a label that several quotas share to avoid it",
+			want: "Enforced True WebhookConfigured: every request that the quota limits is checked; the webhook is also called in " +
+				"namespaces that are not selected, so requests there for what is limited may fail or take longer while the operator " +
+				"is down, because a webhook can't select by annotations, or by selectors that are too many or too large; select by a label that several quotas share to avoid it",
 		},
 		"and what is admitted while nobody answers": {
 			facts: good(func(f *facts) { f.admits = true }),
@@ -271,36 +277,35 @@ func TestConditions(t *testing.T) {
 			facts: good(func(f *facts) { f.admits, f.enforcement.Mode = true, quotav1.EnforcementAudit }),
 			want: "Enforced True WebhookConfigured: " +
 				unchecked +
-				"the mode is Audit; set spec.enforcement.mode to Deny to have them refused",
+				"the mode is Audit; set spec.enforcement.mode to Deny to have them refused; Deny also refuses what doesn't fit",
 		},
 		"a ledger that can't be written admits, if the quota does": {
 			facts: good(func(f *facts) {
 				f.admits, f.trouble = true, &driver.Trouble{Since: moment, Err: errors.New("etcd is full")}
 			}),
-			want: "Ready False LedgerUnavailable: the quota's ledger can't be read or written since 1970-01-01T01:23:20Z, so what " +
-				"the quota limits is admitted unchecked: etcd is full: see what makes the API server answer so, such as a " +
-				"missing right, a policy or webhook that refuses the operator, or a full etcd",
+			want: "Ready False LedgerUnavailable: since 1970-01-01T01:23:20Z the operator can't read or write this quota's QuotaLedger, so " +
+				"requests that the quota limits are admitted unchecked: etcd is full; " + correctError,
 		},
 		"a ledger that can't be written says since when, and why": {
 			facts: good(func(f *facts) { f.trouble = &driver.Trouble{Since: moment, Err: errors.New("etcd is full")} }),
-			want: "Ready False LedgerUnavailable: the quota's ledger can't be read or written since 1970-01-01T01:23:20Z, so what " +
-				"the quota limits is refused: etcd is full: see what makes the API server answer so, such as a missing right, a " +
-				"policy or webhook that refuses the operator, or a full etcd",
+			want: "Ready False LedgerUnavailable: since 1970-01-01T01:23:20Z the operator can't read or write this quota's QuotaLedger, so " +
+				"requests that the quota limits are refused: etcd is full; " + correctError,
 		},
 		"a ledger that doesn't take the count says since when, and why": {
 			facts: good(func(f *facts) {
 				f.trouble = &driver.Trouble{Since: moment, Untaken: true, Err: errors.New("it is of generation 9")}
 			}),
-			want: "Ready False NotSettled: the quota's ledger has not taken the count since 1970-01-01T01:23:20Z: it is of " +
-				"generation 9: what is deleted makes no room, and requests may be refused because usage is unknown: see what " +
-				"refuses the operator's writes, such as a policy or webhook",
+			want: "Ready False NotSettled: since 1970-01-01T01:23:20Z the operator could not store a new count in the quota's ledger (it is " +
+				"of generation 9), so deleted objects free no room, and requests may be refused because usage is unknown; wait, and " +
+				"if it lasts, look at the log of the operator's leader; if the reason in brackets is a refusal, correct the policy " +
+				"or webhook that it names",
 		},
 		"a ledger that was lost": {
 			facts: good(func(f *facts) { f.ledger.Sealed, f.sealedUntil = moment, moment.Add(time.Minute) }),
-			want: "Ready False LedgerLost: the ledger was deleted, edited or restored at about 1970-01-01T01:23:20Z: requests that " +
-				"the quota limits are refused until 1970-01-01T01:24:20Z, when all requests that were under way have succeeded or " +
-				"failed, and their objects are counted: if nobody restored a backup, find out who may write QuotaLedgers, and " +
-				"remove that right; if it lasts longer, the log of the operator's leader says why",
+			want: "Ready False LedgerLost: the quota's ledger was deleted, edited or restored at about 1970-01-01T01:23:20Z, so requests that " +
+				"the quota limits are refused until 1970-01-01T01:24:20Z: by then the requests that were under way have ended, and " +
+				"their objects are counted; if nobody restored a backup, find the client that wrote quotaledgers in the audit log, and " +
+				"remove its right; if requests are treated so for longer, look at the log of the operator's leader",
 		},
 		"what is used may reach the limit": {
 			facts: good(func(f *facts) { f.slices = map[string]corev1.ResourceList{"a": list("pods", "10", "services", "5")} }),

@@ -16,6 +16,7 @@ import (
 func TestProblemsWordForWord(t *testing.T) {
 	gadgets, failure := schema.GroupResource{Group: "example.com", Resource: "gadgets"}, errors.New("it is down")
 	forbidden := apierrors.NewForbidden(gadgets, "", errors.New("no role lets you"))
+	const tries = "the operator tries again, and in the mode Deny, what isn't counted yet is refused meanwhile: "
 	for name, test := range map[string]struct {
 		got             Problem
 		reason, message string
@@ -31,17 +32,17 @@ func TestProblemsWordForWord(t *testing.T) {
 		},
 		"not known": {
 			got: *unknown(gadgets, failure), reason: quotav1.ReasonNotWatchable,
-			message: "gadgets.example.com can't be looked up; it is tried again, and what isn't counted yet is refused meanwhile: " +
+			message: "gadgets.example.com can't be looked up; " + tries +
 				"see what the API server says: it is down",
 		},
 		"not watched": {
 			got: *notWatchable(gadgets, failure), reason: quotav1.ReasonNotWatchable,
-			message: "gadgets.example.com can't be listed or watched; it is tried again, and what isn't counted yet is refused meanwhile: " +
+			message: "gadgets.example.com can't be listed or watched; " + tries +
 				"see what the API server says: it is down",
 		},
 		"not to be read": {
 			got: *notWatchable(gadgets, forbidden), reason: quotav1.ReasonNotWatchable,
-			message: "gadgets.example.com can't be listed or watched; it is tried again, and what isn't counted yet is refused meanwhile: " +
+			message: "gadgets.example.com can't be listed or watched; " + tries +
 				"give the operator the right to list and watch it, such as by config/rbac/reader_all_role.yaml, " +
 				"or remove it from spec.quota.hard; the API server says: gadgets.example.com is forbidden: no role lets you",
 		},

@@ -5,12 +5,13 @@ package outcomes
 
 const (
 	// lookAtLog is the last resort.
-	lookAtLog    = "if it lasts, the log of the operator's leader says why"
+	lookAtLog    = "if it lasts, look at the log of the operator's leader, the pod that holds the Lease shared-quota-operator"
 	allIsWell    = "all is well"
 	inEnforced   = "a part of EveryRequest, which is well; the clause after it has the way to another behaviour"
 	inExceeded   = "the list of resources in the rows after it, which have the next step"
 	correctIt    = ": correct the spec; the condition Ready says what is wrong"
 	deleteOrLift = ": delete unneeded objects, or raise spec.quota.hard"
+	triesAgain   = "the operator tries again, and in the mode Deny, what isn't counted yet is refused meanwhile"
 	setToRefuse  = "; set spec.enforcement.whenUnavailable to Refuse to have them refused"
 )
 
@@ -19,20 +20,23 @@ const (
 //nolint:gochecknoglobals // a table
 var (
 	WrongSpec         = row(Conditions, "%s", ": correct the spec")
-	LedgerUnreachable = row(Conditions, "the quota's ledger can't be read or written since %s, so what the quota limits is %s: %s",
-		": see what makes the API server answer so, such as a missing right, "+
-			"a policy or webhook that refuses the operator, or a full etcd")
+	LedgerUnreachable = row(Conditions,
+		"since %s the operator can't read or write this quota's QuotaLedger, so requests that the quota limits are %s: %s",
+		"; correct what the error names; if it names nothing, check the operator's RBAC, other webhooks and policies, "+
+			"and etcd's free space")
 	LedgerDamaged = row(Conditions,
-		"the ledger was deleted, edited or restored at about %s: requests that the quota limits are %s until %s, "+
-			"when all requests that were under way have succeeded or failed, and their objects are counted",
-		": if nobody restored a backup, find out who may write QuotaLedgers, and remove that right; "+
-			"if it lasts longer, the log of the operator's leader says why")
+		"the quota's ledger was deleted, edited or restored at about %s, so requests that the quota limits are %s until %s: "+
+			"by then the requests that were under way have ended, and their objects are counted",
+		"; if nobody restored a backup, find the client that wrote quotaledgers in the audit log, and remove its right; "+
+			"if requests are treated so for longer, look at the log of the operator's leader")
 	CountingAll = row(Conditions, "counting what the selected namespaces use: requests for what is limited are %s until that is done",
 		"; wait, and "+lookAtLog)
-	CountingSome = row(Conditions, "not counted yet: %s: requests for that are %s until it is",
+	CountingSome = row(Conditions, "some resources are not counted yet (%s), so requests for them are %s until they are",
 		"; wait, and if it lasts, look at the condition ResourceUnavailable, and at the log of the operator's leader")
-	CountNotTaken = row(Conditions, "the quota's ledger has not taken the count since %s: %s: what is deleted makes no room, "+
-		"and requests may be %s because usage is unknown", ": see what refuses the operator's writes, such as a policy or webhook")
+	CountNotTaken = row(Conditions, "since %s the operator could not store a new count in the quota's ledger (%s), "+
+		"so deleted objects free no room, and requests may be %s because usage is unknown",
+		"; wait, and if it lasts, look at the log of the operator's leader; "+
+			"if the reason in brackets is a refusal, correct the policy or webhook that it names")
 	WritesPending = part(Conditions, "no write of it has come to an end", "the cause in CountNotTaken")
 	CountFollows  = part(Conditions, "usage is counted and follows every change", allIsWell)
 
@@ -43,8 +47,9 @@ var (
 //
 //nolint:gochecknoglobals // a table
 var (
-	EditedBySomebody = row(Conditions, "%s: requests that the quota limits may pass unchecked until the operator's repair lasts",
-		": exempt the configuration from the tool that edits it, or stop that tool")
+	EditedBySomebody = row(Conditions,
+		"%s: requests that the quota limits may pass unchecked until the API server has loaded the operator's repair",
+		"; wait, and if it happens again, find the client in the audit log, and keep it from changing this configuration")
 	NotLoadedYet = row(Conditions, "the webhook configuration covers the quota, and the API server has not loaded it yet",
 		": wait, and "+lookAtLog)
 	ConfigurationFails = row(Conditions,
@@ -65,12 +70,14 @@ var (
 			"and that no other webhook or policy refuses the dry run of a QuotaLedger")
 	ProbeUnanswered = part(Conditions, "it gets no answer", "the cause in ProbeFails")
 	EveryRequest    = part(Conditions, "every request that the quota limits is checked", allIsWell)
-	CalledElsewhere = row(Conditions, "the webhook is called in namespaces that are not selected too, "+
-		"and requests there for what is limited need the operator: a webhook can't select by annotations, "+
-		"or by selectors that are too many or too large", "; select by a label that several quotas share to avoid it")
+	CalledElsewhere = row(Conditions, "the webhook is also called in namespaces that are not selected, "+
+		"so requests there for what is limited may fail or take longer while the operator is down, "+
+		"because a webhook can't select by annotations, or by selectors that are too many or too large",
+		"; select by a label that several quotas share to avoid it")
 	WhileDown = part(Conditions, "while no replica answers, requests are admitted unchecked, unless another quota of their namespace "+
 		"has them refused: %s", "the next rows have it")
-	AdmitsByMode    = row(Conditions, "the mode is %s", "; set spec.enforcement.mode to Deny to have them refused")
+	AdmitsByMode = row(Conditions, "the mode is %s",
+		"; set spec.enforcement.mode to Deny to have them refused; Deny also refuses what doesn't fit")
 	AdmitsBySpec    = row(Conditions, "spec.enforcement.whenUnavailable is Admit", setToRefuse)
 	AdmitsByDefault = row(Conditions, "the operator runs with --failure-policy=Ignore", setToRefuse)
 )
@@ -102,11 +109,9 @@ var (
 	ClusterScoped = row(Conditions, "a quota over namespaces can't limit objects outside of them: %s", "; remove this from spec.quota.hard")
 	NotServedHere = row(Conditions, "the cluster doesn't serve %s; counting begins once it does",
 		": install what defines this, or remove it from spec.quota.hard")
-	LookupFails = row(Conditions, "%s can't be looked up; it is tried again, and what isn't counted yet is refused meanwhile",
-		": see what the API server says: %v")
-	WatchFails = row(Conditions, "%s can't be listed or watched; it is tried again, and what isn't counted yet is refused meanwhile",
-		": see what the API server says: %v")
-	WatchForbidden = row(Conditions, "%s can't be listed or watched; it is tried again, and what isn't counted yet is refused meanwhile",
+	LookupFails    = row(Conditions, "%s can't be looked up; "+triesAgain, ": see what the API server says: %v")
+	WatchFails     = row(Conditions, "%s can't be listed or watched; "+triesAgain, ": see what the API server says: %v")
+	WatchForbidden = row(Conditions, "%s can't be listed or watched; "+triesAgain,
 		": give the operator the right to list and watch it, such as by config/rbac/reader_all_role.yaml, "+
 			"or remove it from spec.quota.hard; the API server says: %v")
 

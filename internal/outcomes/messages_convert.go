@@ -31,7 +31,7 @@ var (
 		": write a ClusterResourceQuota by hand; kubectl explain crq.spec shows its fields")
 	UnknownVersion = row(Comments, "version %s isn't known", ": have the API server write it in version %s, by kubectl get %s NAME -o yaml")
 	Misspelt       = row(Comments, "its kind is nearly one that convert knows", ": write apiVersion: %s and kind: %s")
-	HoldsQuotas    = row(Comments, "it holds %s", ": save it as a file of its own, and convert that")
+	HoldsQuotas    = row(Comments, "it holds %s", ": save each in a file of its own, and convert that")
 	HoldsTemplate  = row(Comments, "it holds %s", ": expand it first (oc process -f FILE --local -o yaml"+thenConvert+")")
 	HoldsFiles     = row(Comments, "it holds %s", ": expand it first (kubectl kustomize DIRECTORY"+thenConvert+")")
 

@@ -5,7 +5,7 @@ package outcomes
 
 const (
 	askForMore   = "or ask the cluster's administrator for a higher limit"
-	seeViews     = "; see the events of the local views, in their namespaces"
+	seeViews     = "; see kubectl get events -A --field-selector involvedObject.kind=LocalResourceQuota"
 	beforeDeny   = ": delete unneeded objects, or raise spec.quota.hard, before you set the mode to Deny"
 	beforeOwner  = ": delete unneeded objects, or ask the cluster's administrator for a higher limit, before the mode becomes Deny"
 	inTheRefusal = "the refusal that it repeats has it"
@@ -21,9 +21,12 @@ var (
 		"see the metric sharedquota_admission_would_refuse_total, which counts such requests")
 	QuotaIncomplete = row(Events, "refused %s: a request must state all that the quota limits", seeViews)
 	QuotaInDoubt    = row(Events,
-		"refused %s: too many requests of one namespace failed after they were admitted, so that it may hold no more",
-		"; see status.doubtful of the quota, which names it, and kubectl crq reservations for the objects")
-	QuotaUnknown = row(Events, "refused %s: what is used of the quota is not known", seeViews)
+		"refused %s: too many requests of one namespace failed after they were admitted, so the quota admits no more from this namespace "+
+			"until their reservations expire",
+		"; find the namespace in status.doubtful and its objects with kubectl crq reservations %s, and correct what refuses them, "+
+			"such as another webhook")
+	QuotaUnknown = row(Events, "refused %s: what is used of the quota is not known",
+		"; look at the quota's condition Ready, which says why")
 
 	QuotaNear     = row(Events, "%s: used %s, hard %s", "; delete unneeded objects, or raise spec.quota.hard, before requests are refused")
 	QuotaReached  = row(Events, "%s: used %s, hard %s; requests for more are refused", deleteOrLift)
@@ -40,11 +43,11 @@ var (
 var (
 	ViewRefused = row(Events, "refused %s %q: %s",
 		"; used is what all namespaces that share the quota use: delete unneeded objects, "+askForMore)
-	ViewWouldBe = row(Events, "admitted %s %q: %s", "; the quota only watches so far: make room, or state what is missing, "+
-		"before the mode Deny refuses it")
+	ViewWouldBe    = row(Events, "admitted %s %q: %s", "; make room, or state what is missing, before the quota's mode becomes Deny")
 	ViewIncomplete = row(Events, "refused %s %q: %s", "; state it in the object, or let a LimitRange in the namespace give it")
-	ViewInDoubt    = row(Events, "refused %s %q: %s", "; ask the cluster's administrator for the list: kubectl crq reservations")
-	ViewUnknown    = part(Events, "refused %s %q: %s", inTheRefusal)
+	ViewInDoubt    = row(Events, "refused %s %q: %s", "; ask the cluster's administrator which objects are missing, "+
+		"and when their reservations expire: kubectl crq reservations %s")
+	ViewUnknown = part(Events, "refused %s %q: %s", inTheRefusal)
 
 	ViewNear = row(Events, "%s: used %s by all namespaces that share the quota, hard %s",
 		"; delete unneeded objects, "+askForMore+", before requests are refused")

@@ -10,10 +10,10 @@ var (
 	NotInstalled = row(Failures, "the cluster doesn't serve ClusterResourceQuotas: is the shared quota operator installed here?",
 		" Install it, or name another cluster with --context")
 	MayNotSeeViews = row(Failures,
-		"%w", "; ask an administrator for the role view, edit or admin in the namespace, which has this right, too, "+
-			"where the operator's config/rbac is installed")
-	MayNotSee = row(Failures, "%w", "; ask an administrator to grant this right with a ClusterRole, "+
-		"or use kubectl crq explain -n NAMESPACE, for which the role view in the namespace is enough")
+		"%w", "; ask an administrator for the role view, edit or admin in the namespace; if you have one of them, "+
+			"ask the administrator to install the operator's config/rbac, which adds this right to it")
+	MayNotSee = row(Failures, "%w", "; ask an administrator for the right that the error names; to see only what is left in a namespace, "+
+		"use kubectl crq explain -n NAMESPACE, for which the role view is enough")
 	TookTooLong = row(Failures, "%w", "; try again, or give it longer with --request-timeout")
 	NoAnswer    = row(Failures, "%w",
 		"; see that --kubeconfig, KUBECONFIG or --context name the cluster that you mean, and that it runs")
@@ -23,9 +23,10 @@ var (
 	NoQuotaLike = row(Failures, "%w", "; see kubectl crq top, which lists all")
 	QuotaLike   = row(Failures, "%w", "; did you mean %s?")
 	NoNamespace = row(Failures, "namespace %s doesn't exist", ": see kubectl get namespaces, which lists all")
-	NoLedger    = row(Failures, "the quota %s has no ledger: nothing is admitted under it until the operator has made one",
-		"; see that it runs: %w")
-	MayReadNowhere = row(Failures, "you may not read any quota of all namespaces", ": name one with -n")
+	NoLedger    = row(Failures,
+		"the quota %s has no QuotaLedger yet, so the mode Deny refuses what it limits until the operator has made one",
+		"; see that the operator runs (%w)")
+	MayReadNowhere = row(Failures, "you may not list quotas in all namespaces", ": name a namespace with -n")
 	MayNotReadHere = row(Failures, "you may not read any quota of namespace %s", ": ask an administrator for the role view there")
 )
 

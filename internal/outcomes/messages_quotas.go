@@ -13,8 +13,9 @@ var (
 	Incomparable = row(Answers, "can't be compared with any object: %s", ": write a value that a label can have")
 	SelectorSize = row(Answers, "takes %d KiB, and etcd can't store more than %d KiB of it together with the quota's status",
 		": label the namespaces, and select by this label")
-	NotFenced = row(Answers, "quota %s is unchanged: a lower limit binds at once, and the quota's ledger could not be written: %v",
-		"; try again")
+	NotFenced = row(Answers,
+		"quota %s is unchanged, because a lower limit must first be written into the quota's ledger, and that failed: %v",
+		"; try again, and if it stays so, look at the quota's condition Ready")
 )
 
 // The warnings on ClusterResourceQuotas.
@@ -40,7 +41,7 @@ var (
 		"; delete that one once this one is enforced")
 	BelowPeak = row(Warnings, "spec.quota.hard is below the peak of the last 30 days (%s): it fits what is used now, and not what was",
 		"; see status.peaks")
-	NotFoundOut = row(Warnings, "not checked, because it couldn't be found out within a second: %s",
+	NotFoundOut = row(Warnings, "the operator could not check this, because a read failed or took too long: %s",
 		"; try again with --dry-run=server to have it checked")
 	SelectorLarge = row(Warnings, "spec.selector takes %s: if all selectors are too large for the webhook configuration, "+
 		"requests in namespaces that no quota selects need the operator, too", "; label the namespaces, and select by this label")
@@ -59,7 +60,7 @@ var (
 	OverlappingQuotas  = part(Warnings, "which quotas limit the same", inNotFoundOut)
 	UseOfNames         = part(Warnings, "what is used of %s", inNotFoundOut)
 	MoreWarnings       = row(Warnings, "%d more warnings", ": mend what the others say to see them")
-	MoreQuotasSay      = row(Warnings, "%d more quotas have something to say", ": see kubectl crq fit")
+	MoreQuotasSay      = row(Warnings, "%d more warnings are not shown", ": see kubectl crq fit -f FILE")
 )
 
 const (

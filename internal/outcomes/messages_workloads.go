@@ -14,21 +14,25 @@ const (
 //
 //nolint:gochecknoglobals // a table
 var (
-	// SeeWhy ends each line about a quota, if there is room for it.
-	SeeWhy    = row(Warnings, "", "; see kubectl crq why %s -n %s")
-	NotJudged = row(Warnings, "not judged whether its pods fit into the quotas: %s", "; check it with kubectl crq fit")
+	// SeeWhy ends each line about a quota, if there is room for it. If no object was made, SeeFit does, or AskForLess.
+	SeeWhy     = row(Warnings, "", "; see kubectl crq why %s -n %s")
+	SeeFit     = row(Warnings, "", "; see kubectl crq fit -f FILE")
+	AskForLess = row(Warnings, "", "; see kubectl crq fit -f FILE, and apply fewer or smaller pods, or ask for a higher limit")
+	NotJudged  = row(Warnings, "the operator did not check whether the workload's pods fit into the quotas: %s",
+		"; check it with kubectl crq fit -f FILE")
 
 	OfQuota        = part(Warnings, "quota %s: %s", inPreflight)
 	OfLenientQuota = part(Warnings, "quota %s only warns: %s", inPreflight)
 	OnlyOfLenient  = part(Warnings, " (the quota only warns)", inPreflight)
-	QuotaNotJudged = part(Warnings, "not judged whether its pods fit: ", inPreflight)
+	QuotaNotJudged = part(Warnings, "it is not known whether the workload's pods fit: %s", inPreflight)
+	NotKnown       = part(Warnings, "; not known: ", inPreflight)
 	WillBeRefused  = part(Warnings, "its %s will be refused: %s", inPreflight)
-	WaitsForRoom   = part(Warnings, "the rollout will wait for room, ", inPreflight)
-	SurgeShort     = part(Warnings, "short for its whole surge of ", inPreflight)
+	WaitsForRoom   = part(Warnings, "the rollout will wait for room between its steps, ", inPreflight)
+	SurgeShort     = part(Warnings, "because its whole surge is short of ", inPreflight)
 	NoPodEver      = part(Warnings, "not one pod can ever fit", inPreflight)
 	MaximumNever   = part(Warnings, "maxReplicas %d can never fit", inPreflight)
 	RunNever       = part(Warnings, "a run can never fit", inPreflight)
-	PodsNever      = part(Warnings, "%d pods can never fit", inPreflight)
+	PodsNever      = part(Warnings, "%d %s can never fit", inPreflight)
 	FitNow         = part(Warnings, " (%s fit now)", inPreflight)
 	MoreThanLimit  = part(Warnings, ", because that is more than the limit: ", inPreflight)
 	NoPodNow       = part(Warnings, "not one pod fits now, ", inPreflight)
@@ -43,16 +47,16 @@ var (
 
 	JudgingJoins   = part(Warnings, "the objects in a namespace that joined this quota are still being counted", inPreflight)
 	JudgingLabels  = part(Warnings, "the labels of namespaces have just changed", inPreflight)
-	JudgingSpec    = part(Warnings, "its spec has just changed", inPreflight)
-	JudgingInvalid = part(Warnings, "this version of the operator can't enforce its spec", inPreflight)
+	JudgingSpec    = part(Warnings, "the quota's spec has just changed", inPreflight)
+	JudgingInvalid = part(Warnings, "the quota's spec is not valid for this version of the operator", inPreflight)
 	JudgingCount   = part(Warnings, "usage is still being counted", inPreflight)
-	JudgingDevices = part(Warnings, "it limits devices, and ResourceClaimTemplates aren't read", inPreflight)
+	JudgingDevices = part(Warnings, "the quota limits devices, and ResourceClaimTemplates aren't read", inPreflight)
 
 	JudgeFailed   = part(Warnings, "the operator failed to judge it", inNotJudged)
 	JudgedTooLate = part(Warnings, "it took too long", inNotJudged)
 	JudgesBusy    = part(Warnings, "too many others are being judged", inNotJudged)
 	TooManyParts  = part(Warnings, "its pods have more than %d containers, volumes and claims", inNotJudged)
-	FewerThanNone = part(Warnings, "it asks for fewer pods than none", inNotJudged)
+	FewerThanNone = part(Warnings, "it asks for a negative number of pods", inNotJudged)
 	UnknownKind   = part(Warnings, "kind %s is unknown", inNotJudged)
 	NoObject      = part(Warnings, "there is no object", inNotJudged)
 	NotReadable   = part(Warnings, "it can't be read: %w", inNotJudged)

@@ -60,7 +60,7 @@ func refused(quota types.UID, refusal outcomes.Refusal) Event {
 	case quotav1.ReasonRequestIncomplete:
 		event.Note = outcomes.QuotaIncomplete.Within(maxNote, refusal.Kind)
 	case quotav1.ReasonTooMuchInDoubt:
-		event.Note = outcomes.QuotaInDoubt.Within(maxNote, refusal.Kind)
+		event.Note = outcomes.QuotaInDoubt.Within(maxNote, refusal.Kind, refusal.Quota)
 	default:
 		event.Note = outcomes.QuotaUnknown.Within(maxNote, refusal.Kind)
 	}
@@ -75,10 +75,13 @@ func Short(workload corev1.ObjectReference, message string) Event {
 
 // refusedInView is the event of a refusal on the view in the request's namespace.
 func refusedInView(view types.UID, refusal outcomes.Refusal) Event {
+	args := []any{refusal.Kind, refusal.Name, refusal.Message}
+	if refusal.Reason == quotav1.ReasonTooMuchInDoubt {
+		args = append(args, refusal.Quota)
+	}
 	return Event{
 		Regarding: viewReference(refusal.Namespace, refusal.Quota, view, refusal.Resource()),
-		Reason:    refusal.Reason, Action: admitting,
-		Note: inView(refusal.Reason).Within(maxNote, refusal.Kind, refusal.Name, refusal.Message),
+		Reason:    refusal.Reason, Action: admitting, Note: inView(refusal.Reason).Within(maxNote, args...),
 	}
 }
 

@@ -60,18 +60,20 @@ func TestEventsWordForWord(t *testing.T) {
 		"what isn't counted yet": {
 			got: refused("u1", refusal(quotav1.ReasonUsageUnknown, "status unknown for quota: team (try again in a moment)")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: UsageUnknown Admitting: " +
-				"refused pods: what is used of the quota is not known; see the events of the local views, in their namespaces",
+				"refused pods: what is used of the quota is not known; look at the quota's condition Ready, which says why",
 		},
 		"requests that failed, to the administrator": {
 			got: refused("u1", refusal(quotav1.ReasonTooMuchInDoubt, "too much in doubt for quota: team")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: TooMuchInDoubt Admitting: refused pods: too many requests of one " +
-				"namespace failed after they were admitted, so that it may hold no more; see status.doubtful of the quota, which names it, and " +
-				"kubectl crq reservations for the objects",
+				"namespace failed after they were admitted, so the quota admits no more from this namespace until their reservations expire; " +
+				"find the namespace in status.doubtful and its objects with kubectl crq reservations team, and correct what refuses them, " +
+				"such as another webhook",
 		},
 		"and to their owner": {
 			got: refusedInView("u2", refusal(quotav1.ReasonTooMuchInDoubt, "too much in doubt for quota: team")),
 			want: `LocalResourceQuota shop/team u2 status.total.hard{pods}: TooMuchInDoubt Admitting: refused pods "web-1": ` +
-				"too much in doubt for quota: team; ask the cluster's administrator for the list: kubectl crq reservations",
+				"too much in doubt for quota: team; ask the cluster's administrator which objects are missing, and when their reservations " +
+				"expire: kubectl crq reservations team",
 		},
 		"what a container is called is its owner's business": {
 			got: refused("u1", outcomes.Refusal{
@@ -79,7 +81,7 @@ func TestEventsWordForWord(t *testing.T) {
 				Message: "failed quota: team: must specify limits.cpu for: c1",
 			}),
 			want: "ClusterResourceQuota team u1: RequestIncomplete Admitting: refused pods: a request must state all that " +
-				"the quota limits; see the events of the local views, in their namespaces",
+				"the quota limits; see kubectl get events -A --field-selector involvedObject.kind=LocalResourceQuota",
 		},
 		"what would have been refused, to the administrator": {
 			got: refused("u1", refusal(quotav1.ReasonWouldExceed, "exceeded quota: team")),
@@ -89,7 +91,7 @@ func TestEventsWordForWord(t *testing.T) {
 		"what would have been refused, to the owner": {
 			got: refusedInView("u2", refusal(quotav1.ReasonWouldExceed, "exceeded quota: team")),
 			want: `LocalResourceQuota shop/team u2 status.total.hard{pods}: WouldExceed Admitting: admitted pods "web-1": exceeded quota: ` +
-				"team; the quota only watches so far: make room, or state what is missing, before the mode Deny refuses it",
+				"team; make room, or state what is missing, before the quota's mode becomes Deny",
 		},
 		"a limit that isn't enforced is reached": {
 			got: LevelReached(&quotav1.ClusterResourceQuota{

@@ -55,15 +55,15 @@ func play(drawn Case, tally map[string]int) []string {
 }
 
 func TestSaid(t *testing.T) {
-	const why = "; see kubectl crq why deployment/web -n here"
+	const why, less = "; see kubectl crq why deployment/web -n here", "; see kubectl crq fit -f FILE, and apply fewer"
 	for line, want := range map[string]string{
-		"quota team: 3 of 8 pods fit now, short of pods 5, requests.cpu 1" + why:                                 "team 3/8 [pods requests.cpu]",
-		"quota team: at least 3 of 8 pods fit now, short of pods 5 and 2 more" + why:                             "team 3/8 at least [pods] more",
-		"quota team: 9 pods can never fit (at most 3 fit now), because that is more than the limit: pods 9 of 8": "team 3/9 at most [pods] never",
-		"quota team only warns: the rollout would be stuck, short of pods 1" + why:                               "team only warns [pods]",
-		"quota team: the rollout will wait for room, short for its whole surge of pods 1" + why:                  "team [pods] waits",
-		"quota team: not judged whether its pods fit: usage is still being counted: pods" + why:                  "team [] unjudged",
-		"its pods may be refused: failed quota: team: must specify limits.cpu for: app" + why:                    " [] maybe refused",
+		"quota team: 3 of 8 pods fit now, short of pods 5, requests.cpu 1" + why:                                           "team 3/8 [pods requests.cpu]",
+		"quota team: at least 3 of 8 pods fit now, short of pods 5 and 2 more" + why:                                       "team 3/8 at least [pods] more",
+		"quota team: 9 pods can never fit (at most 3 fit now), because that is more than the limit: pods 9 of 8" + less:    "team 3/9 at most [pods] never",
+		"quota team only warns: the rollout would be stuck, short of pods 1" + why:                                         "team only warns [pods]",
+		"quota team: the rollout will wait for room between its steps, because its whole surge is short of pods 1" + why:   "team [pods] waits",
+		"quota team: it is not known whether the workload's pods fit: usage is still being counted; not known: pods" + why: "team [] unjudged",
+		"its pods may be refused: failed quota: team: must specify limits.cpu for: app" + why:                              " [] maybe refused",
 	} {
 		said := ParseSaid(line)
 		got := said.Quota

@@ -55,17 +55,18 @@ type Said struct {
 var (
 	quotaPattern  = regexp.MustCompile(`^quota (\S+?)(?: only warns)?: `)
 	fitPattern    = regexp.MustCompile(`(at least |at most |perhaps )?(\d+) of (\d+) pods fit now`)
-	neverPattern  = regexp.MustCompile(`(\d+) pods (?:can|may) never fit(?: \((at least |at most |perhaps )?(\d+) fit now\))?`)
+	neverPattern  = regexp.MustCompile(`(\d+) pods? (?:can|may) never fit(?: \((at least |at most |perhaps )?(\d+) fit now\))?`)
 	failedPattern = regexp.MustCompile(`^failed quota: (\S+): `)
-	shortPattern  = regexp.MustCompile(`(?:short of|short for its whole surge of|more than the limit:) ([^;]*)`)
+	shortPattern  = regexp.MustCompile(`(?:short of|more than the limit:) ([^;]*)`)
 )
 
 // ParseSaid reads a warning, or one line of a denial.
 func ParseSaid(line string) Said {
-	line, _, _ = strings.Cut(line, "; see kubectl crq why")
+	line, _, _ = strings.Cut(line, "; see kubectl crq ")
 	said := Said{
 		Wanted: -1, OnlyWarns: strings.Contains(line, "only warns"), Waits: strings.Contains(line, "wait for room"),
-		Unjudged: strings.Contains(line, "not judged"), Maybe: strings.Contains(line, "may ") || strings.Contains(line, "might ") || strings.Contains(line, "perhaps"),
+		Unjudged: strings.Contains(line, " whether the workload's pods fit"),
+		Maybe:    strings.Contains(line, "may ") || strings.Contains(line, "might ") || strings.Contains(line, "perhaps"),
 	}
 	if _, message, ok := strings.Cut(line, " be refused: "); ok {
 		said.Refused = strings.TrimSuffix(strings.TrimSuffix(message, " (the quota only warns)"), " ...")

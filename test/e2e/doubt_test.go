@@ -60,8 +60,8 @@ var _ = Describe("A namespace whose requests fail after they were admitted", fun
 		Expect(api.Delete(ctx, refusing)).To(Succeed())
 		Eventually(ctx, create).Should(BeRefused(fmt.Sprintf("too much in doubt for quota: %s, requested: pods=1, "+
 			"held for missing objects: pods=10, allowed for missing objects: pods=10 (requests in this namespace were admitted and their "+
-			"objects don't appear: find out what refuses them, such as another webhook or a policy, and try again once their "+
-			"reservations have expired)", quota.Name)))
+			"objects don't appear: find out what refuses these objects, such as another webhook or a policy, correct it, and try again "+
+			"once their reservations have expired, by default after a minute)", quota.Name)))
 
 		By("letting others have what is free")
 		for i := range room - room/5 {

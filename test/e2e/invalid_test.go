@@ -25,8 +25,8 @@ var _ = Describe("A quota that this release can't enforce", func() {
 		namespace := team.namespace(ctx)
 		broken := builders.Quota(team.name+"-broken").Label(teamLabel, team.name).Hard("pods", "500m").Obj()
 		createUnvalidated(ctx, broken)
-		refused := fmt.Sprintf("status unknown for quota: %s, resources: pods (this version of the operator can't enforce its spec: "+
-			`spec.quota.hard[pods]: Invalid value: "500m": must be an integer; ask your cluster administrator to correct it)`, broken.Name)
+		refused := fmt.Sprintf("status unknown for quota: %s, resources: pods (the quota's spec is not valid for this version of the operator: "+
+			`spec.quota.hard[pods]: Invalid value: "500m": must be an integer; ask your cluster administrator to correct the quota's spec)`, broken.Name)
 		Eventually(ctx, func(ctx context.Context) error {
 			return api.Create(ctx, builders.Pod(namespace, "p1").Obj(), client.DryRunAll)
 		}).Should(BeRefused(refused))

@@ -66,7 +66,7 @@ var _ = Describe("A request that fails by itself after it was admitted", func() 
 		namespace := team.namespace(ctx)
 		large := builders.Pod(namespace, "large").Generated().Request("cpu", "9900m").Obj()
 		large.Spec.Containers[0].Args = []string{strings.Repeat("a", 1_600_000)} // etcd takes less, and the API server asks twice
-		refused := exceeded(quota.Name, "requests.cpu", "9900m", "9900m", "10") + " (of this, requests.cpu=9900m is held until about "
+		refused := exceeded(quota.Name, "requests.cpu", "9900m", "9900m", "10") + " (of used, requests.cpu=9900m is held until about "
 		Expect(api.Create(ctx, large)).To(BeRefused(refused))
 		Expect(api.Create(ctx, builders.Pod(namespace, "another").Request("cpu", "9900m").Obj())).To(BeRefused(refused))
 	})

@@ -104,7 +104,7 @@ func (v *victim) hammer(ctx, until context.Context) {
 	}
 }
 
-var untilWhen = regexp.MustCompile(`are refused until (\S+), when`)
+var untilWhen = regexp.MustCompile(`are refused until (\S+): by then`)
 
 var _ = Describe("A ledger that nothing protects", longest, func() {
 	It("grants nothing for the life of a reservation, whatever somebody does to it, and is exact again then", func(ctx SpecContext) {

@@ -91,12 +91,13 @@ var _ = Describe("A quota that doesn't refuse", func() {
 		Expect(runPod(ctx, namespace, "fits")).To(BeEmpty())
 		eventuallyUses(ctx, quota, "pods=1")
 		words := exceeded(quota.Name, "pods", "1", "1", "1")
-		Expect(runPod(ctx, namespace, "more")).To(Equal("Warning: " + words + " (admitted, because the quota only warns: mend this before it refuses)\n"))
+		Expect(runPod(ctx, namespace, "more")).To(Equal("Warning: " + words +
+			" (admitted, because the quota only warns: make room, or state what is missing, before the quota's mode becomes Deny)\n"))
 		eventuallyUses(ctx, quota, "pods=2")
 		Expect(audited(namespace, "more")()).To(Equal("nothing"))
 		Eventually(ctx, eventsOn("LocalResourceQuota", namespace, quota.Name)).Should(ContainElement(
 			"WouldExceed status.total.hard{pods} admitted pods \"more\": " + words +
-				"; the quota only watches so far: make room, or state what is missing, before the mode Deny refuses it"))
+				"; make room, or state what is missing, before the quota's mode becomes Deny"))
 		By("a dry run")
 		Expect(runPod(ctx, namespace, "dry", "--dry-run=server")).To(ContainSubstring("Warning: exceeded quota"))
 	})

@@ -106,8 +106,8 @@ var _ = Describe("While nobody can decide", func() {
 		Expect(api.Create(ctx, builders.Pod(strict.namespace(ctx), "p1").Obj())).To(MatchError(Or(
 			ContainSubstring("status unknown for quota: "+refusing.Name),
 			ContainSubstring("waiting for quota "+refusing.Name+": its ledger can't be read or written: "))))
-		Eventually(ctx, condition(admitting, quotav1.ConditionReady)).Should(ContainSubstring("so what the quota limits is admitted unchecked: "))
-		Eventually(ctx, condition(refusing, quotav1.ConditionReady)).Should(ContainSubstring("so what the quota limits is refused: "))
+		Eventually(ctx, condition(admitting, quotav1.ConditionReady)).Should(ContainSubstring("so requests that the quota limits are admitted unchecked: "))
+		Eventually(ctx, condition(refusing, quotav1.ConditionReady)).Should(ContainSubstring("so requests that the quota limits are refused: "))
 	})
 })
 

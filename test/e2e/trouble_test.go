@@ -33,7 +33,7 @@ var _ = Describe("A ledger that can't be written", func() {
 			ContainSubstring("waiting for quota %s: ", quota.Name), ContainSubstring("the policy of a test forbids it"))))
 		mustCreate(ctx, builders.Pod(elsewhere, "p1").Obj())
 		Eventually(ctx, ready(quota)).Should(And(
-			HavePrefix("False LedgerUnavailable: the quota's ledger can't be read or written since "),
+			HavePrefix("False LedgerUnavailable: since "), ContainSubstring("can't read or write this quota's QuotaLedger"),
 			ContainSubstring("the policy of a test forbids it")))
 		Expect(ready(unaffected)(ctx)).To(HavePrefix("True "))
 
@@ -57,7 +57,7 @@ var _ = Describe("A ledger that does not take the count", func() {
 			mustCreate(ctx, builders.Pod(namespace, "p").Generated().Obj()) // reservations can be written
 			return ready(quota)(ctx)
 		}).WithPolling(300 * time.Millisecond).Should(And(
-			HavePrefix("False NotSettled: the quota's ledger has not taken the count since "),
+			HavePrefix("False NotSettled: since "), ContainSubstring("could not store a new count"),
 			ContainSubstring("the policy of a test keeps what is used")))
 		lift(ctx)
 		Eventually(ctx, ready(quota)).Should(HavePrefix("True "))

@@ -107,7 +107,7 @@ var _ = Describe("kubectl crq", Ordered, func() {
 		})
 
 		It("is the same by impersonation", func(ctx SpecContext) {
-			Expect(mustCrq(ctx, "explain", "-n", shop, "--as", "tally-vera")).To(ContainSubstring("from its local views"))
+			Expect(mustCrq(ctx, "explain", "-n", shop, "--as", "tally-vera")).To(ContainSubstring("from its LocalResourceQuotas"))
 		})
 
 		DescribeTable("says which right is missing", func(ctx SpecContext, want string, args ...string) {

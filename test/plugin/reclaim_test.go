@@ -209,7 +209,7 @@ var _ = Describe("kubectl crq reclaim", Ordered, ContinueOnFailure, func() {
 		Expect(mustCrq(ctx, "reclaim", "-A", "--older-than", "0s")).To(ContainSubstring("Namespace reclaim-team: "))
 		got := crqAs(ctx, p.kubeconfig, "reclaim", "-A")
 		Expect(got.status).To(Equal(1))
-		Expect(got.stderr).To(Equal("error: you may not read any quota of all namespaces: name one with -n\n"))
+		Expect(got.stderr).To(Equal("error: you may not list quotas in all namespaces: name a namespace with -n\n"))
 	})
 
 	It("changes nothing, and prints commands that can be run", func(ctx SpecContext) {

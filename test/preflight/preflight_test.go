@@ -30,6 +30,11 @@ func short(quota, said, kind string) string {
 	return fmt.Sprintf("quota %s: %s; see kubectl crq why %s/web -n %s", quota, said, kind, quota)
 }
 
+// unmade is the warning for a workload that the request doesn't make.
+func unmade(quota, said string) string {
+	return fmt.Sprintf("quota %s: %s; see kubectl crq fit -f FILE, and apply fewer or smaller pods, or ask for a higher limit", quota, said)
+}
+
 var _ = Describe("What kubectl apply prints", func() {
 	DescribeTable("of each kind that doesn't fit", func(ctx SpecContext, manifest, kind, said string, pods int) {
 		p := newPlace(ctx, "kind-"+kind, 5, "pods", "8")
@@ -148,7 +153,7 @@ var _ = Describe("What kubectl apply prints", func() {
 			ConsistOf(short(p.name, "the rollout will be stuck, short of pods 1", "deployment")))
 		waiting := strings.Replace(another(deployment(2)), "maxUnavailable: 0", "maxUnavailable: 1", 1)
 		Expect(p.applies(ctx, waiting)).To(
-			ConsistOf(short(p.name, "the rollout will wait for room, short for its whole surge of pods 1", "deployment")))
+			ConsistOf(short(p.name, "the rollout will wait for room between its steps, because its whole surge is short of pods 1", "deployment")))
 		Eventually(ctx, func(ctx context.Context) int32 { return upToDate(ctx, p) }).Should(BeEquivalentTo(2))
 	})
 
@@ -222,16 +227,17 @@ var _ = Describe("A quota with spec.preflight", func() {
 		quota := quotaOf("deny", "pods", "8")
 		quota.Spec.Preflight = quotav1.PreflightDeny
 		p := placeUnder(ctx, quota, 5)
-		said := short(p.name, "3 of 8 pods fit now, short of pods 5", "deployment")
+		const said = "3 of 8 pods fit now, short of pods 5"
 		for _, args := range [][]string{{"apply", "-f", "-"}, {"apply", "-f", "-", "--dry-run=server"}} {
 			result := p.kubectl(ctx, deployment(8), args...)
 			Expect(result.ExitCode).To(Equal(1))
 			Expect(result.Stderr).To(Equal("Error from server (Forbidden): error when creating \"STDIN\": admission webhook \"" +
-				entryOf(ctx, p) + "\" denied the request: " + said + "\n"))
+				entryOf(ctx, p) + "\" denied the request: " + unmade(p.name, said) + "\n"))
 		}
 		Expect(p.applies(ctx, deployment(3))).To(BeEmpty())
 		p.observed(ctx, "deployment/web", 3)
-		Expect(p.kubectl(ctx, "", "scale", "deployment/web", "--replicas=8").Stderr).To(HaveSuffix("denied the request: " + said + "\n"))
+		Expect(p.kubectl(ctx, "", "scale", "deployment/web", "--replicas=8").Stderr).To(
+			HaveSuffix("denied the request: " + short(p.name, said, "deployment") + "\n"))
 		Expect(p.kubectl(ctx, autoscaler(8), "apply", "-f", "-").Stderr).To(ContainSubstring("maxReplicas 8: 3 fit now, short of pods 5"))
 		Consistently(ctx, p.told, "300ms").Should(BeEmpty(), "what is refused isn't there")
 		// It comes to be short: what asks for no more is let pass.
@@ -291,8 +297,8 @@ var _ = Describe("An apply", func() {
 		p := newPlace(ctx, "huge", 0, "pods", "3", "requests.cpu", "9")
 		huge := strings.ReplaceAll(deployment(2147483647), "cpu: 100m", "cpu: 9223372036854775807")
 		huge = strings.Replace(huge, "maxSurge: 1", "maxSurge: 2147483647", 1)
-		Expect(p.applies(ctx, huge, "--dry-run=server")).To(ConsistOf(short(p.name, "2147483647 pods can never fit (0 fit now), because "+
-			"that is more than the limit: pods 2147483647 of 3, requests.cpu 19807040619342712359383728129 of 9", "deployment")))
+		Expect(p.applies(ctx, huge, "--dry-run=server")).To(ConsistOf(unmade(p.name, "2147483647 pods can never fit (0 fit now), because "+
+			"that is more than the limit: pods 2147483647 of 3, requests.cpu 19807040619342712359383728129 of 9")))
 		unknown := strings.Replace(deployment(4), "spec:", "unknown: {a: [1]}\nspec:", 1)
 		Expect(p.applies(ctx, unknown, "--validate=false", "--dry-run=server")).To(ContainElement(ContainSubstring("4 pods can never fit")))
 	})

@@ -128,7 +128,7 @@ var _ = Describe("The operator, without the right to read Secrets", Label("right
 			suite.HaveCondition(quotav1.ConditionResourceUnavailable, MatchRegexp("^True NotWatchable: "+
 				unreadable("secrets", "")+".*; "+unreadable("widgets", widget.Group))),
 			suite.HaveCondition(quotav1.ConditionEnforced, HavePrefix("True ")),
-			suite.HaveCondition(quotav1.ConditionReady, HavePrefix("False Counting: not counted yet: "+string(widgets)+", secrets: "))))
+			suite.HaveCondition(quotav1.ConditionReady, HavePrefix("False Counting: some resources are not counted yet ("+string(widgets)+", secrets), "))))
 
 		mustCreate(ctx, builders.Pod("secretive", "first").Obj())
 		Expect(admin.Create(ctx, builders.Pod("secretive", "second").Obj())).To(suite.BeExceeded("secretive", "pods"))

@@ -152,7 +152,9 @@ func (h *Handler) comment(
 			said.unchecked, said.warnings = append(said.unchecked, unchecked), append(said.warnings, unchecked)
 			return
 		}
-		said.add(quota.Enforcement.Mode, unknownMessage(refusal), outcomes.OnlyWarnsUnknown)
+		cause, _ := explanation(refusal) // there is nothing to send again
+		message := outcomes.UnknownUse.Text(refusal.Quota, names(refusal.Resources), cause)
+		said.add(quota.Enforcement.Mode, message, outcomes.OnlyWarnsUnknown)
 	}
 }
 

@@ -31,23 +31,24 @@ func withheldMessage(withheld ledger.Withheld) string {
 }
 
 func unknownMessage(undecided ledger.Undecided) string {
-	return outcomes.UnknownUse.Text(undecided.Quota, names(undecided.Resources), explanation(undecided))
+	cause, next := explanation(undecided)
+	return outcomes.UnknownUse.Text(undecided.Quota, names(undecided.Resources), cause+next)
 }
 
-func explanation(undecided ledger.Undecided) string {
+func explanation(undecided ledger.Undecided) (cause, next string) {
 	switch undecided.Reason {
 	case ledger.Unavailable:
-		return outcomes.LedgerFails.Text(undecided.Detail)
+		return outcomes.LedgerFails.Sides(undecided.Detail)
 	case ledger.Full:
-		return outcomes.TooManyInFlight.Text()
+		return outcomes.TooManyInFlight.Sides()
 	case ledger.NotJoined:
-		return outcomes.JoiningYet.Text()
+		return outcomes.JoiningYet.Sides()
 	case ledger.StaleNamespaces:
-		return outcomes.LabelsChanged.Text()
+		return outcomes.LabelsChanged.Sides()
 	case ledger.InvalidSpec:
-		return outcomes.CannotEnforce.Text(undecided.Detail)
+		return outcomes.CannotEnforce.Sides(undecided.Detail)
 	default:
-		return outcomes.NotCountedYet.Text()
+		return outcomes.NotCountedYet.Sides()
 	}
 }
 

@@ -52,8 +52,8 @@ func TestMessagesWordForWord(t *testing.T) {
 		},
 		"the namespace holds some of it": {
 			got: missingMessage(list("pods", "2"), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
-			want: " (of this, pods=2 is held until about 03:04:05 UTC for objects of this namespace that have not appeared: " +
-				"if their requests failed, correct them and try again then)",
+			want: " (of used, pods=2 is held until about 03:04:05 UTC for requests of the same namespace whose objects have not appeared: " +
+				"if those requests failed, correct them, and try again after that time)",
 		},
 		"a namespace holds too much": {
 			got: withheldMessage(ledger.Withheld{
@@ -61,27 +61,29 @@ func TestMessagesWordForWord(t *testing.T) {
 			}),
 			want: "too much in doubt for quota: team, requested: pods=1, held for missing objects: pods=5, " +
 				"allowed for missing objects: pods=5 (requests in this namespace were admitted and their objects don't appear: " +
-				"find out what refuses them, such as another webhook or a policy, and try again once their reservations have expired)",
+				"find out what refuses these objects, such as another webhook or a policy, correct it, " +
+				"and try again once their reservations have expired, by default after a minute)",
 		},
 		"usage isn't known yet": {
 			got: unknownMessage(ledger.Undecided{
 				Quota: "team", Reason: ledger.NotCounted, Resources: []corev1.ResourceName{"pods", "requests.cpu"},
 			}),
 			want: "status unknown for quota: team, resources: pods,requests.cpu (usage is still being counted: try again in a moment; " +
-				"if it stays so, the conditions of the ClusterResourceQuota say why)",
+				"if it stays so, ask your cluster administrator to look at the quota's condition Ready)",
 		},
 		"too much is in flight": {
 			got: unknownMessage(ledger.Undecided{
 				Quota: "team", Reason: ledger.Full, Resources: []corev1.ResourceName{"pods"},
 			}),
-			want: "status unknown for quota: team, resources: pods (too many requests are in flight: try again in a moment)",
+			want: "status unknown for quota: team, resources: pods (too many admitted objects of this quota are not counted yet: " +
+				"try again in a moment; if it stays so, ask your cluster administrator to read the operator's log)",
 		},
 		"the namespace isn't counted yet": {
 			got: unknownMessage(ledger.Undecided{
 				Quota: "team", Reason: ledger.NotJoined, Resources: []corev1.ResourceName{"pods"},
 			}),
 			want: "status unknown for quota: team, resources: pods (the objects in a namespace that joined this quota are still being counted: " +
-				"try again in a moment; if it stays so, the conditions of the ClusterResourceQuota say why)",
+				"try again in a moment; if it stays so, ask your cluster administrator to look at the quota's condition Ready)",
 		},
 		"a namespace has changed": {
 			got: unknownMessage(ledger.Undecided{
@@ -94,9 +96,9 @@ func TestMessagesWordForWord(t *testing.T) {
 				Quota: "payments", Reason: ledger.InvalidSpec, Resources: []corev1.ResourceName{"pods", "requests.cpu"},
 				Detail: `spec.quota.hard[pods]: Invalid value: "-1": must be greater than or equal to 0`,
 			}),
-			want: "status unknown for quota: payments, resources: pods,requests.cpu (this version of the operator can't enforce its spec: " +
+			want: "status unknown for quota: payments, resources: pods,requests.cpu (the quota's spec is not valid for this version of the operator: " +
 				`spec.quota.hard[pods]: Invalid value: "-1": must be greater than or equal to 0; ` +
-				"ask your cluster administrator to correct it)",
+				"ask your cluster administrator to correct the quota's spec)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
@@ -45,7 +46,7 @@ func whenUnavailable(policy quotav1.UnavailablePolicy, quota *quotav1.ClusterRes
 func TestWhatIsSaidOfARequestThatIsAdmitted(t *testing.T) {
 	const (
 		exceeded = "exceeded quota: team, requested: pods=1, used: pods=0, limited: pods=0"
-		onlyWarn = " (admitted, because the quota only warns: mend this before it refuses)"
+		onlyWarn = " (admitted, because the quota only warns: make room, or state what is missing, before the quota's mode becomes Deny)"
 		missing  = "failed quota: team: must specify limits.cpu for: c"
 	)
 	for name, test := range map[string]struct {
@@ -176,7 +177,7 @@ func TestATextIsCutBetweenCharacters(t *testing.T) {
 
 // A quota that refuses nothing, and can't decide, doesn't cause the refusal.
 func TestAQuotaThatCannotDecideIsPassedOver(t *testing.T) {
-	uncounted := outcomes.UnknownUse.Text("team", "pods", outcomes.NotCountedYet.Text())
+	uncounted := outcomes.UnknownUse.Text("team", "pods", outcomes.NotCountedYet.Cause)
 	for name, test := range map[string]struct {
 		quotas  []*quotav1.ClusterResourceQuota
 		request *admissionv1.AdmissionRequest
@@ -190,7 +191,7 @@ func TestAQuotaThatCannotDecideIsPassedOver(t *testing.T) {
 		"it is the only one": {quotas: quotas(mode(audit, quotaOf("team", "pods", "1"))), gone: []string{"team"}, audited: uncounted},
 		"it warns": {
 			quotas: quotas(mode(warn, quotaOf("team", "pods", "1"))), gone: []string{"team"},
-			warnings: []string{shortened(outcomes.OnlyWarnsUnknown.Text(uncounted), webhookconfig.MaxWarning)},
+			warnings: []string{outcomes.OnlyWarnsUnknown.Text(uncounted)},
 		},
 		"another one grants": {
 			quotas: quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "1"), quotaOf("a", "pods", "1")),
@@ -202,7 +203,7 @@ func TestAQuotaThatCannotDecideIsPassedOver(t *testing.T) {
 		},
 		"another one can't decide, and refuses then": {
 			quotas: quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "1")), gone: []string{"team", "z"},
-			denied: strings.Replace(uncounted, "team", "z", 1),
+			denied: outcomes.UnknownUse.Text("z", "pods", outcomes.NotCountedYet.Text()),
 		},
 		"two of them can't decide": {
 			quotas:  quotas(mode(audit, quotaOf("team", "pods", "1")), mode(audit, quotaOf("z", "pods", "1")), quotaOf("a", "pods", "1")),
@@ -350,7 +351,7 @@ func TestARequestThatNobodyCanDecideIsAdmittedIfTheEntrySaysSo(t *testing.T) {
 					t.Errorf("outcomes (-want,+got):\n%s", diff)
 				}
 				text := got.AuditAnnotations[auditUnchecked]
-				if told := strings.HasPrefix(text, "not checked against the quotas of this namespace, and admitted: "); told != test.admitted ||
+				if told := strings.HasPrefix(text, "not checked against the quotas of this namespace, and admitted: "); told != test.admitted || strings.Contains(text, "try again") ||
 					test.admitted && (len(got.Warnings) != 1 || len(got.Warnings[0]) > 256) {
 					t.Errorf("audited: %q, warned %v", text, got.Warnings)
 				}
@@ -382,7 +383,9 @@ func TestARequestOfUnknownCostIsBarred(t *testing.T) {
 // outOfContact has no contact with the API server.
 type outOfContact struct{ inContact }
 
-func (outOfContact) Await(context.Context) error { return errors.New("no contact") }
+func (outOfContact) Await(context.Context) error {
+	return &apiserver.LostError{Replica: "replica-1", Silence: time.Minute}
+}
 
 func charging(err error) func(*served) {
 	return func(s *served) { s.handler.Charger = &failing{err: fmt.Errorf("charging: %w", err)} }

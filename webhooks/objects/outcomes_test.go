@@ -37,7 +37,7 @@ func TestWhichRefusalsAreTold(t *testing.T) {
 		"a request whose quota isn't counted": {
 			hard: []string{"pods", "1"}, request: creation(), change: func(s *served) { s.store.forget("team") },
 			want: refused("UsageUnknown", pods, "status unknown for quota: team, resources: pods "+
-				"(usage is still being counted: try again in a moment; if it stays so, the conditions of the ClusterResourceQuota say why)"),
+				"(usage is still being counted: try again in a moment; if it stays so, ask your cluster administrator to look at the quota's condition Ready)"),
 		},
 		"no dry run":                      {hard: []string{"pods", "0"}, request: dryRun(creation())},
 		"no granted request":              {hard: []string{"pods", "1"}, request: creation()},

@@ -68,8 +68,8 @@ func annotate(response *admission.Response, key string, messages []string) {
 
 // admitted returns the answer for a request that couldn't be decided, and is admitted because the entry says so.
 func admitted(failed admission.Response) admission.Response {
-	why, _, _ := strings.Cut(failed.Result.Message, outcomes.UndecidedRequest.Next)
-	message := outcomes.NotCheckedByAny.Text(why)
+	why, _, _ := strings.Cut(failed.Result.Message, outcomes.TryAgain)
+	message := outcomes.NotCheckedByAny.Text(strings.TrimRight(why, ":;"))
 	response := admission.Allowed("").WithWarnings(shortened(message, webhookconfig.MaxWarning))
 	annotate(&response, auditUnchecked, []string{message})
 	return response

@@ -84,7 +84,8 @@ func TestALoweredLimitIsFencedBeforeTheEditIsAllowed(t *testing.T) {
 func TestALimitIsNotLoweredIfItCannotBindAtOnce(t *testing.T) {
 	fences := NewFences(clocktesting.NewFakeClock(time.Unix(0, 0)), &ledgers{err: errors.New("no answer")}, time.Minute)
 	err := fences.impose(t.Context(), edition(3, "pods", "6"), edition(4, "pods", "3"))
-	want := "quota payments is unchanged: a lower limit binds at once, and the quota's ledger could not be written: no answer; try again"
+	want := "quota payments is unchanged, because a lower limit must first be written into the quota's ledger, and that failed: no answer; " +
+		"try again, and if it stays so, look at the quota's condition Ready"
 	if !apierrors.IsServiceUnavailable(err) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -51,7 +51,7 @@ const (
 	audits = "spec.enforcement.mode is Audit, which refuses nothing: " +
 		"requests that don't fit are admitted, and noted in events and in the API server's audit log; set Deny to have them refused"
 	selectsTwo = "spec.selector selects 2 namespaces: ledgers, shop"
-	unchecked  = "not checked, because it couldn't be found out within a second: "
+	unchecked  = "the operator could not check this, because a read failed or took too long: "
 	again      = "; try again with --dry-run=server to have it checked"
 )
 

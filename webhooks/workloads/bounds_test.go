@@ -36,7 +36,7 @@ func mounting(deployment *appsv1.Deployment, volumes int) *appsv1.Deployment {
 
 func TestAWorkloadOfTooManyPartsIsLetPass(t *testing.T) {
 	few := []limit{payments("", list("pods", "8"), list("pods", "5"))}
-	not := []string{"not judged whether its pods fit into the quotas: its pods have more than 500 containers, volumes and claims; check it with kubectl crq fit"}
+	not := []string{"the operator did not check whether the workload's pods fit into the quotas: its pods have more than 500 containers, volumes and claims; check it with kubectl crq fit -f FILE"}
 	short := []string{"quota payments: 3 of 8 pods fit now, short of pods 5" + why}
 	for name, test := range map[string]answerTest{
 		"claims":                 {limits: few, request: creation("deployments", claiming(deployment(8), 30000)), want: not},
@@ -58,7 +58,7 @@ func TestARequestIsLetPassWhileOthersAreJudged(t *testing.T) {
 			}
 		}
 		got := handler.answer(t.Context(), creation("deployments", deployment(8)))
-		if fmt.Sprint(got.warnings) != "[not judged whether its pods fit into the quotas: too many others are being judged; check it with kubectl crq fit]" ||
+		if fmt.Sprint(got.warnings) != "[the operator did not check whether the workload's pods fit into the quotas: too many others are being judged; check it with kubectl crq fit -f FILE]" ||
 			got.outcome != metrics.PreflightUnjudged {
 			t.Errorf("got %+v", got)
 		}
@@ -80,7 +80,7 @@ func TestARequestIsLetPassThatTakesTooLong(t *testing.T) {
 		w := newWorld(t, payments("", list("pods", "8"), list("pods", "5")))
 		w.slow = true
 		got := w.handler().Handle(t.Context(), creation("deployments", deployment(8)))
-		if fmt.Sprint(got.Warnings) != "[not judged whether its pods fit into the quotas: it took too long; check it with kubectl crq fit]" || !got.Allowed {
+		if fmt.Sprint(got.Warnings) != "[the operator did not check whether the workload's pods fit into the quotas: it took too long; check it with kubectl crq fit -f FILE]" || !got.Allowed {
 			t.Errorf("got %+v", got)
 		}
 	})

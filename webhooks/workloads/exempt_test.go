@@ -71,7 +71,7 @@ func TestAnAutoscalerGetsWhatFits(t *testing.T) {
 		"its controller": {limits: deny, world: five, request: by(autoscalerAccount, scaling(8)), want: []string{short}},
 		"its controller, without an account of its own": {limits: deny, world: five, request: by(controllersAccount, scaling(8)), want: []string{short}},
 		"a person":                     {limits: deny, world: five, request: by("jane", scaling(8)), denied: short},
-		"its controller, but no scale": {limits: deny, request: by(autoscalerAccount, creation("deployments", deployment(3))), denied: "quota payments: 2 of 3 pods fit now, short of pods 1" + why},
+		"its controller, but no scale": {limits: deny, request: by(autoscalerAccount, creation("deployments", deployment(3))), denied: "quota payments: 2 of 3 pods fit now, short of pods 1" + less},
 	} {
 		t.Run(name, test.run)
 	}
@@ -104,12 +104,12 @@ func invalid() definition.Definition {
 func TestWhyAQuotaIsNotJudgedIsSaid(t *testing.T) {
 	few := payments(quotav1.PreflightDeny, list("pods", "8"), list("pods", "5"))
 	devices := list("gpu.deviceclass.resource.k8s.io/devices", "2")
-	const not = ": not judged whether its pods fit: "
+	const not = ": it is not known whether the workload's pods fit: "
 	for name, test := range map[string]answerTest{
 		"a spec that can't be enforced": {
 			limits: []limit{few}, world: func(w *world) { w.definitions = append(w.definitions, invalid()) },
 			request: creation("deployments", deployment(3)),
-			want:    []string{"quota broken" + not + "this version of the operator can't enforce its spec: pods" + why},
+			want:    []string{"quota broken" + not + "the quota's spec is not valid for this version of the operator; not known: pods" + why},
 		},
 		"a spec that is newer than what this process knows": {
 			limits: []limit{few}, request: creation("deployments", deployment(3)),
@@ -118,11 +118,11 @@ func TestWhyAQuotaIsNotJudgedIsSaid(t *testing.T) {
 				state.Generation++
 				w.ledgers["payments"] = state
 			},
-			want: []string{"quota payments" + not + "its spec has just changed: pods" + why},
+			want: []string{"quota payments" + not + "the quota's spec has just changed; not known: pods" + why},
 		},
 		"a quota of devices": {
 			limits: []limit{payments(quotav1.PreflightDeny, devices, devices)}, request: creation("deployments", withDevices(deployment(3))),
-			want: []string{"quota payments" + not + "it limits devices, and ResourceClaimTemplates aren't read" + why},
+			want: []string{"quota payments" + not + "the quota limits devices, and ResourceClaimTemplates aren't read" + why},
 		},
 		"a quota of devices, if nothing is made": {
 			limits: []limit{payments("", devices, devices)}, request: update("deployments", withDevices(running(3)), scaledTo(withDevices(running(3)), 2)),
@@ -130,7 +130,7 @@ func TestWhyAQuotaIsNotJudgedIsSaid(t *testing.T) {
 		"a quota of devices that is short of something else, too": {
 			limits:  []limit{payments(quotav1.PreflightDeny, list("pods", "8", "gpu.deviceclass.resource.k8s.io/devices", "2"), list("pods", "6"))},
 			request: creation("deployments", withDevices(deployment(3))),
-			denied:  "quota payments: at most 2 of 3 pods fit now, short of pods 1" + why,
+			denied:  "quota payments: at most 2 of 3 pods fit now, short of pods 1" + less,
 		},
 		"no pods, but a ReplicaSet": {
 			limits:  []limit{payments("", list("count/replicasets.apps", "2"), list("count/replicasets.apps", "2"))},

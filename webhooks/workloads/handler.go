@@ -136,8 +136,10 @@ func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequ
 	if isAutoscaler(request) {
 		findings = warned(findings)
 	}
+	isDryRun := ptr.Deref(request.DryRun, false)
+	asked.absent = asked.after.Live == nil && (isDryRun || slices.ContainsFunc(findings, func(f finding) bool { return f.denies() }))
 	given := answerOf(asked, findings)
-	if given.outcome == metrics.PreflightWarned && !ptr.Deref(request.DryRun, false) {
+	if given.outcome == metrics.PreflightWarned && !isDryRun {
 		h.Events.tell(asked, shortages(findings), given.warnings)
 	}
 	return given

@@ -26,7 +26,12 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-const why = "; see kubectl crq why deployment/search -n checkout"
+const (
+	why = "; see kubectl crq why deployment/search -n checkout"
+	// fit ends the words about a workload that isn't made.
+	fit  = "; see kubectl crq fit -f FILE"
+	less = fit + ", and apply fewer or smaller pods, or ask for a higher limit"
+)
 
 func autoscaler(most int32) *autoscalingv2.HorizontalPodAutoscaler {
 	return &autoscalingv2.HorizontalPodAutoscaler{
@@ -80,7 +85,7 @@ func TestAnswers(t *testing.T) {
 	cpu := payments("", list("requests.cpu", "4"), list("requests.cpu", "3160m"))
 	few := payments("", list("pods", "8"), list("pods", "5"))
 	deny := payments(quotav1.PreflightDeny, list("pods", "8"), list("pods", "5"))
-	const three = "quota payments: 3 of 8 pods fit now, short of pods 5" + why
+	const short = "quota payments: 3 of 8 pods fit now, short of pods 5"
 	for name, test := range map[string]answerTest{
 		"as the requirement says it": {
 			limits: []limit{cpu}, request: creation("deployments", deployment(8, "cpu", "280m")),
@@ -100,8 +105,10 @@ func TestAnswers(t *testing.T) {
 			limits: []limit{few}, request: update("deployments", outdated(running(4)), deployment(8)),
 			want: []string{"quota payments: at least 3 of 8 pods fit now, short of pods 5" + why},
 		},
-		"Deny refuses in the same words":          {limits: []limit{deny}, request: creation("deployments", deployment(8)), denied: three},
-		"Deny refuses a dry run":                  {limits: []limit{deny}, request: dry(creation("deployments", deployment(8))), denied: three},
+		"Deny refuses in the same words":          {limits: []limit{deny}, request: creation("deployments", deployment(8)), denied: short + less},
+		"Deny refuses a dry run":                  {limits: []limit{deny}, request: dry(creation("deployments", deployment(8))), denied: short + less},
+		"a dry run of a creation makes nothing":   {limits: []limit{few}, request: dry(creation("deployments", deployment(8))), want: []string{short + less}},
+		"what a dry run would update is there":    {limits: []limit{few}, request: dry(update("deployments", running(4), deployment(8))), want: []string{"quota payments: 7 of 8 pods fit now, short of pods 1" + why}},
 		"Deny lets pass what asks for no more":    {limits: []limit{deny}, request: update("deployments", running2(8, 3), deployment(7)), want: []string{"quota payments: 6 of 7 pods fit now, short of pods 1" + why}},
 		"Deny doesn't go by an outdated status":   {limits: []limit{deny}, request: update("deployments", outdated(running(1)), deployment(8)), want: []string{"quota payments: at least 3 of 8 pods fit now, short of pods 5" + why}},
 		"an update that needs the same is silent": {limits: []limit{deny}, request: update("deployments", running2(8, 3), paceOf(running2(8, 3)))},
@@ -111,12 +118,12 @@ func TestAnswers(t *testing.T) {
 				made.Spec.Template.Spec.Containers[0].Image = "web:2"
 				return made
 			}()),
-			want: []string{three},
+			want: []string{short + why},
 		},
 		"the strictest of several refuses, and all are told, the worst first": {
 			limits:  []limit{deny, {name: "all", hard: list("pods", "9"), used: list("pods", "7")}, {name: "wide", hard: list("pods", "90"), used: list("pods", "7")}},
-			request: creation("deployments", deployment(8)), denied: three,
-			want: []string{"quota all: 2 of 8 pods fit now, short of pods 6" + why},
+			request: creation("deployments", deployment(8)), denied: short + less,
+			want: []string{"quota all: 2 of 8 pods fit now, short of pods 6" + less},
 		},
 		"what can never fit": {
 			limits: []limit{few}, request: creation("deployments", deployment(9)),
@@ -126,6 +133,11 @@ func TestAnswers(t *testing.T) {
 			limits:  []limit{payments("", list("limits.cpu", "8"), list("limits.cpu", "5"))},
 			request: creation("deployments", deployment(8)),
 			want:    []string{"its pods will be refused: failed quota: payments: must specify limits.cpu for: main" + why},
+		},
+		"less doesn't help with what a pod must state": {
+			limits:  []limit{payments(quotav1.PreflightDeny, list("limits.cpu", "8"), list("limits.cpu", "5"))},
+			request: creation("deployments", deployment(8)),
+			denied:  "its pods will be refused: failed quota: payments: must specify limits.cpu for: main" + fit,
 		},
 		"what a LimitRange refuses is said once": {
 			limits: []limit{few, {name: "wide", hard: list("pods", "90"), used: list("pods", "7")}},
@@ -146,11 +158,11 @@ func TestAnswers(t *testing.T) {
 		"a rollout that will wait": {
 			limits:  []limit{payments("", list("pods", "8"), list("pods", "7"))},
 			request: update("deployments", running(2), surging(deployment(2, "cpu", "1"), 2, 1)),
-			want:    []string{"quota payments: the rollout will wait for room, short for its whole surge of pods 1" + why},
+			want:    []string{"quota payments: the rollout will wait for room between its steps, because its whole surge is short of pods 1" + why},
 		},
 		"a quota that isn't counted": {
 			limits: []limit{payments(quotav1.PreflightDeny, list("pods", "8"), nil)}, request: creation("deployments", deployment(1)),
-			want: []string{"quota payments: not judged whether its pods fit: usage is still being counted: pods" + why},
+			want: []string{"quota payments: it is not known whether the workload's pods fit: usage is still being counted; not known: pods" + why},
 		},
 		"a quota whose ledger is sealed": {
 			limits: []limit{few}, request: creation("deployments", deployment(1)),
@@ -159,7 +171,7 @@ func TestAnswers(t *testing.T) {
 				state.Sealed = time.Unix(1, 0)
 				w.ledgers["payments"] = state
 			},
-			want: []string{"quota payments: not judged whether its pods fit: usage is still being counted: pods" + why},
+			want: []string{"quota payments: it is not known whether the workload's pods fit: usage is still being counted; not known: pods" + why},
 		},
 	} {
 		t.Run(name, test.run)
@@ -205,7 +217,7 @@ func TestAnswersOfOtherKinds(t *testing.T) {
 		"a scale of what is gone is let pass in silence": {limits: []limit{few}, request: scaling(8)},
 		"a scale of what can't be read": {
 			limits: []limit{few}, world: func(w *world) { w.liveError = errTimeout }, request: scaling(8),
-			want: []string{"not judged whether its pods fit into the quotas: deployment/search can't be read at present; check it with kubectl crq fit"},
+			want: []string{"the operator did not check whether the workload's pods fit into the quotas: deployment/search can't be read at present; check it with kubectl crq fit -f FILE"},
 		},
 		"an autoscaler": {
 			limits: []limit{payments("", list("pods", "30"), list("pods", "21"))}, world: func(w *world) { w.live = []client.Object{running(2)} },
@@ -281,7 +293,7 @@ func TestAnswersOfOtherKinds(t *testing.T) {
 		"pods of a stateful set are": {
 			limits:  []limit{payments(quotav1.PreflightDeny, list("pods", "9"), list("pods", "6"))},
 			request: creation("statefulsets", set(8)),
-			denied:  "quota payments: 3 of 8 pods fit now, short of pods 5; see kubectl crq why statefulset/search -n checkout",
+			denied:  "quota payments: 3 of 8 pods fit now, short of pods 5" + less,
 		},
 	} {
 		t.Run(name, test.run)
@@ -310,22 +322,22 @@ func TestWhatCantBeJudgedIsLetPass(t *testing.T) {
 		request.Object.Raw = []byte(object)
 		return request
 	}
-	const not = "not judged whether its pods fit into the quotas: "
+	const not = "the operator did not check whether the workload's pods fit into the quotas: "
 	for name, test := range map[string]answerTest{
-		"a panic": {limits: []limit{few}, world: func(w *world) { w.panics = true }, request: creation("deployments", deployment(1)), want: []string{not + "the operator failed to judge it; check it with kubectl crq fit"}},
+		"a panic": {limits: []limit{few}, world: func(w *world) { w.panics = true }, request: creation("deployments", deployment(1)), want: []string{not + "the operator failed to judge it; check it with kubectl crq fit -f FILE"}},
 		"no object": {
-			limits: []limit{few}, request: with(creation("deployments", nil), ""), want: []string{not + "there is no object; check it with kubectl crq fit"},
+			limits: []limit{few}, request: with(creation("deployments", nil), ""), want: []string{not + "there is no object; check it with kubectl crq fit -f FILE"},
 		},
 		"negative replicas": {
-			limits: []limit{few}, request: creation("deployments", deployment(-1)), want: []string{not + "it asks for fewer pods than none; check it with kubectl crq fit"},
+			limits: []limit{few}, request: creation("deployments", deployment(-1)), want: []string{not + "it asks for a negative number of pods; check it with kubectl crq fit -f FILE"},
 		},
 		"replicas that are no number": {
 			limits: []limit{few}, request: with(creation("deployments", nil), `{"spec":{"replicas":"9"}}`),
-			want: []string{not + "it can't be read: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32; check it with kubectl crq fit"},
+			want: []string{not + "it can't be read: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32; check it with kubectl crq fit -f FILE"},
 		},
 		"replicas that overflow": {
 			limits: []limit{few}, request: with(creation("deployments", nil), `{"spec":{"replicas":99999999999}}`),
-			want: []string{not + "it can't be read: json: cannot unmarshal number 99999999999 into Go struct field DeploymentSpec.spec.replicas of type int32; check it with kubectl crq fit"},
+			want: []string{not + "it can't be read: json: cannot unmarshal number 99999999999 into Go struct field DeploymentSpec.spec.replicas of type int32; check it with kubectl crq fit -f FILE"},
 		},
 		"a kind that is unknown": {
 			limits: []limit{few}, request: func() *admissionv1.AdmissionRequest {
@@ -333,7 +345,7 @@ func TestWhatCantBeJudgedIsLetPass(t *testing.T) {
 				request.Kind.Kind = "Widget"
 				return request
 			}(),
-			want: []string{not + "kind Widget is unknown; check it with kubectl crq fit"},
+			want: []string{not + "kind Widget is unknown; check it with kubectl crq fit -f FILE"},
 		},
 		"a strategy that can't be": {
 			limits: []limit{few}, request: creation("deployments", func() *appsv1.Deployment {
@@ -341,7 +353,7 @@ func TestWhatCantBeJudgedIsLetPass(t *testing.T) {
 				made.Spec.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("many\nlines"))
 				return made
 			}()),
-			want: []string{not + `expanding Deployment checkout/search: reading its strategy: invalid value for IntOrString: invalid type: string is not a percentage; check it with kubectl crq fit`},
+			want: []string{not + `expanding Deployment checkout/search: reading its strategy: invalid value for IntOrString: invalid type: string is not a percentage; check it with kubectl crq fit -f FILE`},
 		},
 		"unknown fields": {
 			limits: []limit{few}, request: with(creation("deployments", nil), `{"spec":{"replicas":1,"unknown":[{}]},"status":{"replicas":-9}}`),

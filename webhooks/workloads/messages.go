@@ -30,7 +30,7 @@ func unjudged(reason string) string {
 
 // words are the words of one finding: one warning for each refusal, or one.
 func (f *finding) words(asked *subject) []string {
-	why := outcomes.SeeWhy.Text(shortName(asked.workload.Kind, asked.workload.Name), asked.workload.Namespace)
+	why := f.seeMore(asked)
 	if refusals := f.verdict.Refusals; len(refusals) > 0 {
 		words := make([]string, 0, len(refusals))
 		for _, refusal := range refusals {
@@ -46,15 +46,28 @@ func (f *finding) words(asked *subject) []string {
 	case f.isShort():
 		said, what, names = f.short(asked)
 	case len(f.uncounted()) > 0:
-		said, what, names = outcomes.QuotaNotJudged.Text(), cmp.Or(f.unknown, explanation(ledger.NotCounted))+": ", f.uncounted()
+		said = outcomes.QuotaNotJudged.Text(cmp.Or(f.unknown, explanation(ledger.NotCounted)))
+		what, names = outcomes.NotKnown.Text(), f.uncounted()
 	case f.unjudged != "":
-		said, what = outcomes.QuotaNotJudged.Text(), f.unjudged
+		said = outcomes.QuotaNotJudged.Text(f.unjudged)
 	case f.waits():
 		said, what, names = outcomes.WaitsForRoom.Text(), outcomes.SurgeShort.Text(), f.tight()
 	default:
 		return nil
 	}
 	return []string{listed(f.head(said+what), names, why)}
+}
+
+// seeMore names the command that says more. Of a workload that isn't made, only its file is left to ask about.
+func (f *finding) seeMore(asked *subject) string {
+	switch {
+	case !asked.absent:
+		return outcomes.SeeWhy.Text(shortName(asked.workload.Kind, asked.workload.Name), asked.workload.Namespace)
+	case f.isShort() && len(f.verdict.Refusals) == 0:
+		return outcomes.AskForLess.Text()
+	default:
+		return outcomes.SeeFit.Text()
+	}
 }
 
 // head begins the words about a quota.
@@ -111,7 +124,11 @@ func (f *finding) never(asked *subject) (said, what string, names []string) {
 	case f.run:
 		said = outcomes.RunNever.Text()
 	default:
-		said = outcomes.PodsNever.Text(f.room.Wanted) + f.partly()
+		pods := "pods"
+		if f.room.Wanted == 1 {
+			pods = "pod"
+		}
+		said = outcomes.PodsNever.Text(f.room.Wanted, pods) + f.partly()
 		if f.unsure && f.room.Fit >= f.room.Wanted { // All of them may be there.
 			said = outcomes.Maybe(said)
 		}

@@ -60,7 +60,7 @@ func TestWhatAQuotaDoesNotEnforceIsNotRefused(t *testing.T) {
 		},
 		"a quota that isn't counted": {
 			limits: []limit{moded(payments(quotav1.PreflightDeny, list("pods", "8"), nil), warn)}, request: creation("deployments", deployment(1)),
-			want: []string{"quota payments only warns: not judged whether its pods fit: usage is still being counted: pods" + why},
+			want: []string{"quota payments only warns: it is not known whether the workload's pods fit: usage is still being counted; not known: pods" + why},
 		},
 	} {
 		t.Run(name, test.run)

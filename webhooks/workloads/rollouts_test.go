@@ -50,7 +50,7 @@ func recreated(deployment *appsv1.Deployment) *appsv1.Deployment {
 // A rollout frees the amounts that its old pods were charged.
 func TestOldPodsFreeWhatTheyWereCharged(t *testing.T) {
 	full := []limit{payments(quotav1.PreflightDeny, list("requests.cpu", "8"), list("requests.cpu", "8"))}
-	waits := []string{"quota payments: the rollout will wait for room, short for its whole surge of requests.cpu 2" + why}
+	waits := []string{"quota payments: the rollout will wait for room between its steps, because its whole surge is short of requests.cpu 2" + why}
 	withDefaults := func(w *world) {
 		w.surroundings.LimitRanges = []corev1.LimitRange{{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "checkout"},
@@ -118,7 +118,7 @@ func TestDenyLetsPassWhatMayFit(t *testing.T) {
 		"a StatefulSet that may have all, though the limit is lower by now": {
 			limits:  deny(list("persistentvolumeclaims", "0"), list("persistentvolumeclaims", "1")),
 			request: update("statefulsets", lacking(setFrom(3, 0)), fewer(fewer(lacking(setFrom(3, 0))))),
-			want: []string{"quota payments: 1 pods may never fit, because that is more than the limit: persistentvolumeclaims 1 of 0" +
+			want: []string{"quota payments: 1 pod may never fit, because that is more than the limit: persistentvolumeclaims 1 of 0" +
 				strings.Replace(why, "deployment", "statefulset", 1)},
 		},
 		"a rollback to a ReplicaSet that is there": {
@@ -207,7 +207,7 @@ func TestAStatefulSetWhosePodsAreNumbered(t *testing.T) {
 		},
 		"a pod below the partition is made of an unknown template": {
 			limits: []limit{cpu}, request: update("statefulsets", partitioned(setFrom(2, 0, "cpu", "100m"), "old"), partitioned(setFrom(4, 0, "cpu", "100m"), "old")),
-			want: []string{"quota payments: not judged whether its pods fit: pods below its partition are made of an older template, which isn't known" + see},
+			want: []string{"quota payments: it is not known whether the workload's pods fit: pods below its partition are made of an older template, which isn't known" + see},
 		},
 	} {
 		t.Run(name, test.run)
@@ -227,7 +227,7 @@ func TestAPausedDeploymentMakesPodsLikeThoseThatAreThere(t *testing.T) {
 	rolling := surging(halfway(running(2, "cpu", "100m"), 2, 0), 1, 1)
 	scaledDown := halfway(running(0), 0, 0)
 	scaledDown.Annotations = map[string]string{"deployment.kubernetes.io/revision": "3"}
-	const unknown = "quota payments: not judged whether its pods fit: more pods of an older template may be made, which isn't known" + why
+	const unknown = "quota payments: it is not known whether the workload's pods fit: more pods of an older template may be made, which isn't known" + why
 	for name, test := range map[string]answerTest{
 		"none was ever made": {
 			limits:  []limit{payments(quotav1.PreflightDeny, list("pods", "5"), list("pods", "0"))},

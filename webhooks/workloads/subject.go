@@ -42,6 +42,8 @@ type subject struct {
 	// unknownNodes: it is a DaemonSet, and on how many nodes it will run isn't known. One pod of it
 	// is judged.
 	unknownNodes bool
+	// absent: the request would create the workload, and is a dry run or is denied.
+	absent bool
 }
 
 var errNegative = outcomes.FewerThanNone.Err()

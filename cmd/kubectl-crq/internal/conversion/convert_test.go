@@ -99,7 +99,7 @@ func TestEachDocumentIsAnswered(t *testing.T) {
 		},
 		"a ConfigMap": {
 			inside("v1", "ConfigMap", "data:\n  quota.yaml: |\n    "),
-			"not converted: it holds ClusterResourceQuota a: save it as a file of its own, and convert that",
+			"not converted: it holds ClusterResourceQuota a: save each in a file of its own, and convert that",
 		},
 		"a Secret": {
 			"apiVersion: v1\nkind: Secret\ndata: {a: " + base64.StdEncoding.EncodeToString([]byte(inside("v1", "ConfigMap", "data: "))) + "}",

@@ -49,7 +49,7 @@ func Explain(of Explanation, style Style) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %s\n", style.paint(bold, "Namespace:"), of.Namespace)
 	if of.FromViews {
-		text.WriteString("You can't read the namespace's labels and the quotas themselves; this is from its local views.\n")
+		text.WriteString("You can't read the namespace or the ClusterResourceQuotas; this is from its LocalResourceQuotas.\n")
 	} else {
 		fmt.Fprintf(&text, "%s    %s\n", style.paint(bold, "Labels:"), labels.FormatLabels(of.Labels))
 	}

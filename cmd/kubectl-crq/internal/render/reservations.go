@@ -198,8 +198,8 @@ func ledgerWarnings(ledger Ledger, now time.Time) []string {
 			"Nothing is admitted by it until the operator has rebuilt it, which takes moments while one runs.")
 	}
 	if ledger.Sealed != nil {
-		warnings = append(warnings, fmt.Sprintf("It has been sealed for %s: nothing is admitted by it, "+
-			"for it may lack what was in flight when it was made. The quota's condition Ready says until when.",
+		warnings = append(warnings, fmt.Sprintf("The operator made this ledger anew %s ago. The mode Deny refuses what the quota limits "+
+			"until requests that were under way have ended: the condition Ready says when.",
 			duration.HumanDuration(now.Sub(ledger.Sealed.Time))))
 	}
 	return warnings

@@ -210,10 +210,8 @@ func WhyText(of *Why, style Style, now time.Time) string {
 	for _, waiting := range of.Waiting {
 		text.WriteString("\n" + style.wrap(waitingText(waiting, now), ""))
 	}
-	title := "To make it fit:"
-	if of.Cause == NotRefused {
-		title = "To look further:"
-	}
+	titles := map[Cause]string{NotRefused: "To look further:", NotCounted: "To find out:"}
+	title := cmp.Or(titles[of.Cause], "To make it fit:")
 	if len(of.Remedies) > 0 {
 		text.WriteString("\n" + style.paint(bold, title) + "\n")
 	}

@@ -4,6 +4,7 @@
 package render
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,6 +70,11 @@ func TestWhyText(t *testing.T) {
 	t.Run("nothing is refused", func(t *testing.T) {
 		of := &Why{Summary: "Nothing is refused: there is the 1 pod of Deployment/web.", Chain: refusedDeployment().Chain[:1]}
 		wantGolden(t, "why-nothing", WhyText(of, Style{}, now))
+	})
+	t.Run("nothing can be told", func(t *testing.T) {
+		if got := WhyText(&Why{Cause: NotCounted, Remedies: []string{"Ask."}}, Style{}, now); !strings.HasSuffix(got, "\nTo find out:\n- Ask.\n") {
+			t.Errorf("got %q", got)
+		}
 	})
 }
 
