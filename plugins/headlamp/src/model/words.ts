@@ -46,7 +46,7 @@ export const meanings: Record<string, Meaning> = {
   'Ready/LedgerLost': {
     // The time in the message is when that happened.
     says: 'Somebody deleted or edited the quota’s ledger. For a minute, requests are refused if the mode is Deny.',
-    next: 'Wait, and find out who may write QuotaLedgers.',
+    next: 'Wait. If nobody restored a backup, find the client that wrote quotaledgers in the audit log, and remove its right.',
   },
   'Ready/InvalidSpec': { says: 'The spec can’t be enforced.', next: correct },
   'Enforced/WebhookConfigured': { says: 'The API server asks about every request that the quota limits.' },
@@ -56,7 +56,7 @@ export const meanings: Record<string, Meaning> = {
   },
   'Enforced/WebhookEdited': {
     says: 'Somebody edited the webhook configuration. Objects may pass unchecked; they are counted.',
-    next: 'Exempt the configuration shared-quota from the tool that edits it.',
+    next: 'Wait. If it happens again, find the client in the audit log, and keep it from changing the configuration shared-quota.',
   },
   'Enforced/ProbeFailed': {
     says: 'The operator can’t find out whether the API server asks it.',
