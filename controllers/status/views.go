@@ -37,6 +37,8 @@ type ViewController struct {
 	Parts
 
 	pace *Pace
+	// turns has one element for each write that is under way and not slow.
+	turns chan struct{}
 
 	// mu guards written and cleared.
 	mu sync.Mutex
@@ -50,7 +52,7 @@ type ViewController struct {
 // NewViewController makes the controller.
 func NewViewController(parts Parts) *ViewController {
 	return &ViewController{
-		Parts: parts, pace: NewPace(parts.Clock), written: map[string]totals{}, cleared: map[string]uint64{},
+		Parts: parts, pace: NewPace(parts.Clock), turns: make(chan struct{}, turns), written: map[string]totals{}, cleared: map[string]uint64{},
 	}
 }
 
@@ -172,7 +174,7 @@ func (c *ViewController) project(
 	if len(due) == 0 {
 		return reconcile.Result{}, nil
 	}
-	err := each(due, func(view *quotav1.LocalResourceQuota) error { return c.write(ctx, view, planned.risen[view]) })
+	err := each(due, c.inTurn(func(view *quotav1.LocalResourceQuota) error { return c.write(ctx, view, planned.risen[view]) }))
 	c.pace.Rest(name, c.Every)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the views of quota %s: %w", name, err)

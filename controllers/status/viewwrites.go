@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,12 +22,20 @@ import (
 // writesAtOnce bounds the writes of one round that are under way together.
 const writesAtOnce = 4
 
+const (
+	// turns bounds the writes of all rounds that are under way together. With sixteen at once, a leader that began with
+	// 500 quotas over 10,000 namespaces took a third longer to count them.
+	turns = 4
+	// slow ends a write's turn, so that namespaces in which something delays writes keep no others waiting.
+	slow = 250 * time.Millisecond
+)
+
 // writeTimeout bounds one write, so that a write without an answer leaves time
 // for the rest of its round.
 const writeTimeout = 10 * time.Second
 
 func (c *ViewController) remove(ctx context.Context, views []*quotav1.LocalResourceQuota) error {
-	return each(views, func(view *quotav1.LocalResourceQuota) error {
+	return each(views, c.inTurn(func(view *quotav1.LocalResourceQuota) error {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		err := c.Client.Delete(ctx, view, client.Preconditions{UID: &view.UID, ResourceVersion: &view.ResourceVersion})
@@ -34,7 +43,18 @@ func (c *ViewController) remove(ctx context.Context, views []*quotav1.LocalResou
 			return nil // its change meanwhile asks for another round, or another replica leads now
 		}
 		return err //nolint:wrapcheck // the caller names the action
-	})
+	}))
+}
+
+// inTurn does a write in its turn among those of all quotas.
+func (c *ViewController) inTurn(write func(*quotav1.LocalResourceQuota) error) func(*quotav1.LocalResourceQuota) error {
+	return func(view *quotav1.LocalResourceQuota) error {
+		c.turns <- struct{}{}
+		end := sync.OnceFunc(func() { <-c.turns })
+		defer time.AfterFunc(slow, end).Stop()
+		defer end()
+		return write(view)
+	}
 }
 
 // each does something with every view, also where it fails for others: one

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -34,4 +36,34 @@ func TestOneNamespaceKeepsNoOtherFromItsView(t *testing.T) {
 	if !errors.Is(err, refused) {
 		t.Errorf("want the failure told, got %v", err)
 	}
+}
+
+func TestASlowWriteEndsItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &ViewController{turns: make(chan struct{}, turns)}
+		began := time.Now()
+		var took sync.Map // name -> time until its write began
+		write := c.inTurn(func(view *quotav1.LocalResourceQuota) error {
+			took.Store(view.Name, time.Since(began))
+			if view.Name == "slow" {
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
+		var all sync.WaitGroup
+		for range turns {
+			all.Go(func() { _ = each(viewsNamed("slow", 1), write) })
+		}
+		synctest.Wait()
+		for range 2 {
+			all.Go(func() { _ = each(viewsNamed("quick", turns), write) })
+		}
+		all.Wait()
+		if got, _ := took.Load("quick"); got != slow {
+			t.Errorf("the last of the others began after %v, want %v", got, slow)
+		}
+		if len(c.turns) != 0 {
+			t.Errorf("%d turns are left behind", len(c.turns))
+		}
+	})
 }

@@ -15,7 +15,7 @@ const (
 	// doubling, it took an eighth of the operator's CPU time under load.
 	mostPercent = 300
 	// mostGarbage bounds the garbage of a large heap, in bytes.
-	mostGarbage = 128 << 20
+	mostGarbage = 96 << 20
 	// leastPercent bounds how often a very large heap is collected for that.
 	leastPercent = 30
 )

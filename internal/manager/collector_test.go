@@ -17,7 +17,7 @@ func TestPercentFor(t *testing.T) {
 	}{
 		"nothing is known yet":                  {0, 300},
 		"a small heap grows to four times":      {10 << 20, 300},
-		"a large heap has a bounded garbage":    {128 << 20, 100},
+		"a large heap has a bounded garbage":    {96 << 20, 100},
 		"a very large one isn't collected more": {10 << 30, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestTheCollectorFollowsTheHeap(t *testing.T) {
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 	tuneCollector()
 	large := make([]byte, 256<<20)
-	comesTo(t, func(percent int) bool { return percent < 60 })
+	comesTo(t, func(percent int) bool { return percent < 40 })
 	runtime.KeepAlive(large)
 	comesTo(t, func(percent int) bool { return percent > 100 })
 }
