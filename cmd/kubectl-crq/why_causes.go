@@ -182,13 +182,14 @@ func (d *diagnosis) isLater(refusal fitting.Refusal) bool {
 	return latest.Reason == quotav1.ReasonQuotaExceeded && refusal.Refused != "Pod"
 }
 
-// concludeLater adds what refuses the claims of pods that a quota has no room for.
+// concludeLater adds the refusals of claims whose pods a quota has no room for.
 func (d *diagnosis) concludeLater(found *render.Why) {
 	for _, refusal := range d.all.Refusals {
 		if d.isLater(refusal) {
 			text := reading.ParseRefusal(refusal.Message).Text
 			by, remedy := d.elsewhere(text)
-			come(found, found.Cause, found.Summary+" Besides, "+by+" refuses its "+refusal.Refused+"s: "+strings.TrimSuffix(text, ".")+".", remedy)
+			more := " Besides, " + by + " refuses its " + refusal.Refused + "s: " + strings.TrimSuffix(text, ".") + "."
+			come(found, found.Cause, found.Summary+more, remedy)
 		}
 	}
 }

@@ -74,7 +74,7 @@ const (
 
 // Parts are the dependencies of the status, the views and the figures in metrics.
 type Parts struct {
-	Clock clock.Clock
+	Clock clock.WithDelayedExecution
 	// Client must read from a cache.
 	Client     client.Client
 	Ledgers    Ledgers

@@ -52,7 +52,8 @@ type ViewController struct {
 // NewViewController makes the controller.
 func NewViewController(parts Parts) *ViewController {
 	return &ViewController{
-		Parts: parts, pace: NewPace(parts.Clock), turns: make(chan struct{}, turns), written: map[string]totals{}, cleared: map[string]uint64{},
+		Parts: parts, pace: NewPace(parts.Clock), turns: make(chan struct{}, turns),
+		written: map[string]totals{}, cleared: map[string]uint64{},
 	}
 }
 

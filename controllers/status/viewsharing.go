@@ -28,8 +28,9 @@ func ShareFigures() cache.TransformFunc {
 			return object, nil
 		}
 		view.ManagedFields = nil
-		if before, known := latest.Get(view.Name); known {
-			share(view, before.(*quotav1.LocalResourceQuota))
+		known, _ := latest.Get(view.Name)
+		if before, some := known.(*quotav1.LocalResourceQuota); some {
+			share(view, before)
 		}
 		latest.Add(view.Name, view)
 		return view, nil

@@ -51,7 +51,7 @@ func (c *ViewController) inTurn(write func(*quotav1.LocalResourceQuota) error) f
 	return func(view *quotav1.LocalResourceQuota) error {
 		c.turns <- struct{}{}
 		end := sync.OnceFunc(func() { <-c.turns })
-		defer time.AfterFunc(slow, end).Stop()
+		defer c.Clock.AfterFunc(slow, end).Stop()
 		defer end()
 		return write(view)
 	}

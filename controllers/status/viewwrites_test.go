@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
@@ -40,13 +41,13 @@ func TestOneNamespaceKeepsNoOtherFromItsView(t *testing.T) {
 
 func TestASlowWriteEndsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &ViewController{turns: make(chan struct{}, turns)}
-		began := time.Now()
+		bubble := clock.RealClock{}
+		c, began := NewViewController(Parts{Clock: bubble}), bubble.Now()
 		var took sync.Map // name -> time until its write began
 		write := c.inTurn(func(view *quotav1.LocalResourceQuota) error {
-			took.Store(view.Name, time.Since(began))
+			took.Store(view.Name, bubble.Since(began))
 			if view.Name == "slow" {
-				time.Sleep(time.Minute)
+				bubble.Sleep(time.Minute)
 			}
 			return nil
 		})

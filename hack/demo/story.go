@@ -290,7 +290,7 @@ func watching() []step {
 			say:    "One more worker is too many. It is admitted, and whoever creates it is warned.",
 			run:    "kubectl create -f worker.yaml -n catalogue",
 			repeat: true,
-			says:   []string{"Warning: " + exceeds("search", "requests.cpu", "2")[0] + ` \(admitted, because the quota only warns: make room, or`},
+			says:   []string{"Warning: " + exceeds("search", "requests.cpu", "2")[0] + ` \(admitted, because the quota only warns: make`},
 		},
 		{
 			say: "The team agrees on three. The quota refuses from the moment that this edit is answered, without a new count. " +

@@ -24,7 +24,8 @@ func NewLabelled() Labelled { return Labelled{names: map[string]map[string]sets.
 func (l Labelled) Change(name string, before, after map[string]string) {
 	for key, values := range l.names {
 		if value, labelled := before[key]; labelled {
-			if values[value].Delete(name); values[value].Len() == 0 {
+			values[value].Delete(name)
+			if values[value].Len() == 0 {
 				delete(values, value)
 			}
 		}

@@ -22,17 +22,22 @@ const (
 
 // tuneCollector lets garbage pile up, unless the environment says otherwise.
 func tuneCollector() {
-	if os.Getenv("GOGC") != "" {
-		return
+	if os.Getenv("GOGC") == "" {
+		collector := collector{}
+		collector.follow()
+		afterCollections(collector.follow)
 	}
-	percent := mostPercent
-	debug.SetGCPercent(percent)
-	afterCollections(func() {
-		if next := percentFor(liveHeap()); next != percent {
-			percent = next
-			debug.SetGCPercent(percent)
-		}
-	})
+}
+
+// collector is the garbage collector.
+type collector struct{ percent int }
+
+// follow has the collector begin when so much garbage has piled up as fits the heap.
+func (c *collector) follow() {
+	if percent := percentFor(liveHeap()); percent != c.percent {
+		c.percent = percent
+		debug.SetGCPercent(percent)
+	}
 }
 
 // percentFor returns how much garbage is let pile up beside so many live bytes, in percent of them.
@@ -54,7 +59,7 @@ func liveHeap() uint64 {
 func afterCollections(do func()) {
 	mark := &struct{ _ [16]byte }{}
 	runtime.AddCleanup(mark, func(do func()) {
-		do()
 		afterCollections(do)
+		do()
 	}, do)
 }

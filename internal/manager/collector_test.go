@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
-	"time"
 )
 
 func TestPercentFor(t *testing.T) {
@@ -29,27 +28,33 @@ func TestPercentFor(t *testing.T) {
 }
 
 func TestTheCollectorFollowsTheHeap(t *testing.T) {
-	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(100)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
-	tuneCollector()
+	follows := func() int {
+		runtime.GC()
+		(&collector{}).follow()
+		return debug.SetGCPercent(100)
+	}
 	large := make([]byte, 256<<20)
-	comesTo(t, func(percent int) bool { return percent < 40 })
+	if got := follows(); got > 40 {
+		t.Errorf("%d percent beside a large heap", got)
+	}
 	runtime.KeepAlive(large)
-	comesTo(t, func(percent int) bool { return percent > 100 })
+	if got := follows(); got < 100 {
+		t.Errorf("%d percent beside a small one", got)
+	}
 }
 
-// comesTo collects until the percentage is so.
-func comesTo(t *testing.T, isSo func(int) bool) {
-	t.Helper()
-	got := 0
-	for range 200 {
-		runtime.GC()
-		time.Sleep(5 * time.Millisecond) // cleanups run beside
-		got = debug.SetGCPercent(-1)
-		if debug.SetGCPercent(got); isSo(got) {
-			return
+func TestAfterEachCollection(t *testing.T) {
+	collected := make(chan struct{})
+	afterCollections(func() {
+		select {
+		case collected <- struct{}{}:
+		case <-t.Context().Done():
 		}
+	})
+	for range 3 {
+		runtime.GC()
+		<-collected
 	}
-	t.Errorf("it stays at %d percent", got)
 }
