@@ -4,7 +4,6 @@
 package conversion
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -135,9 +134,10 @@ func (o *Outcome) add(quota *quotav1.ClusterResourceQuota, notes ...Note) {
 func (o *Outcome) report(object *Object, as kindConversion) {
 	slices.Sort(object.unknown)
 	for _, path := range object.unknown {
-		note := object.noteOn(path, as)
-		if !slices.Contains(ofServer, path) && !slices.Contains(o.Notes, note) {
-			o.Notes = append(o.Notes, note)
+		for _, note := range object.notesOn(path, as) {
+			if !slices.Contains(ofServer, path) && !slices.Contains(o.Notes, note) {
+				o.Notes = append(o.Notes, note)
+			}
 		}
 	}
 	if len(object.unknown) >= maxUnknown {
@@ -151,9 +151,9 @@ var inRuleQuota = regexp.MustCompile(`^spec\.rules\[\d+\]\.quota\[`)
 // maxUnknown is after how many fields a strict decoder notes no more.
 const maxUnknown = 100
 
-// noteOn returns the note on a field that is left: the note on it or on the nearest field above it; that it, or the
-// first below it that has a place, belongs there; or nothing.
-func (o *Object) noteOn(path string, as kindConversion) Note {
+// notesOn returns the note on a field that is left: the one on it or on the nearest field above it; that it, or the
+// first below it that has a place, belongs there; or nothing, also for the rest that is beside that.
+func (o *Object) notesOn(path string, as kindConversion) []Note {
 	var nearest fieldNote
 	for _, about := range slices.Concat(ofAnyKind, as.fields) {
 		if isBelow(path, about.prefix) && len(about.prefix) > len(nearest.prefix) && !inRuleQuota.MatchString(path) {
@@ -161,19 +161,41 @@ func (o *Object) noteOn(path string, as kindConversion) Note {
 		}
 	}
 	if nearest.prefix != "" {
-		return Note{nearest.subject, nearest.prefix + ": " + nearest.why}
+		return []Note{{nearest.subject, nearest.prefix + ": " + nearest.why}}
 	}
+	var notes []Note
 	misplaced := first("", o.content, func(at string, _ any) string {
-		name := at[strings.LastIndex(at, ".")+1:]
-		for _, place := range as.places {
-			known := place[strings.LastIndex(place, ".")+1:]
-			if isBelow(at, path) && place != at && (strings.EqualFold(name, known) || strings.EqualFold(name+"s", known)) {
-				return outcomes.MisplacedField.Text(at, place)
-			}
+		place := as.placeOf(at)
+		if place == "" || !isBelow(at, path) {
+			return ""
 		}
-		return ""
+		notes = append(notes, Note{Lost, outcomes.MisplacedField.Text(at, place)})
+		return at
 	})
-	return Note{Lost, cmp.Or(misplaced, outcomes.NothingForIt.Text(path))}
+	rest := first("", o.content, func(at string, value any) string {
+		_, isList := value.([]any)
+		_, isObject := value.(map[string]any)
+		if isList || isObject || !isBelow(at, path) || misplaced != "" && isBelow(at, misplaced) {
+			return ""
+		}
+		return at
+	})
+	if misplaced == "" || rest != "" {
+		notes = append(notes, Note{Lost, outcomes.NothingForIt.Text(path)})
+	}
+	return notes
+}
+
+// placeOf returns another place of a field of this name; empty if there is none.
+func (k kindConversion) placeOf(at string) string {
+	name := at[strings.LastIndex(at, ".")+1:]
+	for _, place := range k.places {
+		known := place[strings.LastIndex(place, ".")+1:]
+		if place != at && (strings.EqualFold(name, known) || strings.EqualFold(name+"s", known)) {
+			return place
+		}
+	}
+	return ""
 }
 
 // Total counts the outcomes of all objects.

@@ -145,6 +145,10 @@ func TestEachDocumentIsAnswered(t *testing.T) {
 			openShift + "metadata: {name: a}\nspec:\n" + team + "  limit: {Hard: {pods: 5}}",
 			"not carried over: spec.limit.Hard: it belongs to spec.quota.hard, and had no effect where it stands: move it",
 		},
+		"limits and something else of a field that doesn't exist": {
+			openShift + "metadata: {name: a}\nspec:\n" + team + "  limit: {hard: {pods: 5}, soft: {pods: 4}}",
+			"not carried over: spec.limit: a ClusterResourceQuota has nothing for it",
+		},
 		"labels beside the selector's": {
 			openShift + "metadata: {name: a}\nspec:\n  selector: {annotations: {a: b}, matchLabels: {team: a}}\n  quota: {hard: {pods: 5}}",
 			"not carried over: spec.selector.matchLabels: it belongs to spec.selector.labels.matchLabels, and had no effect where it stands: move it",
@@ -211,6 +215,8 @@ func TestRead(t *testing.T) {
 		"a Jinja template":            {"{% for t in teams %}\nname: {{ t }}\n{% endfor %}", []string{"f: it looks like a template of Jinja: "}},
 		"a Helm template of a part":   {"spec:\n  {{- toYaml . | nindent 2 }}", []string{"f: it looks like a template of Helm: "}},
 		"a Go template of a function": {"name: {{ printf .Name }}", []string{"f: it looks like a template of Go: "}},
+		"a ytt template after a hash": {"kind: A\ncolour: '#fff' #@ data.values.colour", []string{"f: it looks like a template of ytt: "}},
+		"a comment about ytt":         {"# not #@\nkind: A", []string{"A (f)"}},
 		"a ytt template":              {"kind: A\npods: #@ data.values.pods", []string{"f: it looks like a template of ytt: "}},
 		"an ERB template":             {"<% teams.each do |t| %>\nname: a\n<% end %>", []string{"f: it looks like a template of ERB: "}},
 		"a template of OpenShift":     {"pods: [${{PODS}}", []string{"f: it looks like a template of OpenShift: "}},

@@ -37,8 +37,9 @@ var templates = []struct {
 	{regexp.MustCompile(`\$\{|\$\(|\$[A-Z][A-Z0-9_]+`), "with placeholders", "envsubst <FILE"},
 }
 
-// inComments matches the marks of templates that are valid YAML, because they are comments there.
-var inComments = regexp.MustCompile(`(?m)(^|\s)#@`)
+// inComments matches the marks of templates that are valid YAML, because they are comments there. What is written
+// within a comment, such as one of convert's own, is no mark.
+var inComments = regexp.MustCompile(`(?m)^(?:\S#|[^#\n])*?(?:^|\s)#@`)
 
 // template returns the kind of template that a text is, and the advice; it is empty for none.
 func template(text string) string {
