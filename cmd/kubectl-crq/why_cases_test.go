@@ -100,6 +100,11 @@ func TestWhyNamesFirstWhatKeepsPodsAway(t *testing.T) {
 	if got, err := scene.diagnosed(t); err != nil || !strings.Contains(strings.Join(got.Remedies, "\n"), "kubectl describe limitrange -n shop") {
 		t.Errorf("%v, and the remedies lack that of the LimitRange: %q", err, got.Remedies)
 	}
+	// Once there is room, that is next.
+	scene.Limits.Views = nil
+	scene.limited(view("team", amounts("pods", "9"), amounts("pods", "1"), nil))
+	wantWhy(t, scene, render.OtherRefused, "Deployment/web lacks 3 of its 4 pods: a LimitRange refuses it: "+
+		"maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi.")
 }
 
 // databaseScene is a StatefulSet of pods of 250m each, without claims.

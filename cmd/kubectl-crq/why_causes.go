@@ -103,7 +103,7 @@ func (d *diagnosis) elsewhere(message string) (by, remedy string) {
 
 // conclude adds the conclusion: the cause, the answer in a sentence, and the remedy.
 func (d *diagnosis) conclude(found *render.Why) {
-	words, always := d.decisive()
+	words, always := d.decisive(found.Quotas)
 	switch {
 	case !d.lacks() && d.unknown != "":
 		come(found, render.NotCounted, "It can't be told whether anything is refused: "+d.unknown+".")
@@ -159,14 +159,14 @@ func (d *diagnosis) concludeRoom(found *render.Why) {
 }
 
 // decisive returns the words of the refusal that counts, and whether it holds independently of the rest.
-func (d *diagnosis) decisive() (words reading.Words, always bool) {
+func (d *diagnosis) decisive(quotas []render.WhyQuota) (words reading.Words, always bool) {
 	latest, _ := d.latest()
 	if latest.Reason == reading.RefusedElsewhere {
 		return latest.Words, true
 	}
 	for _, refusal := range d.all.Refusals {
 		parsed := reading.ParseRefusal(refusal.Message)
-		if !d.isLater(refusal) && (!always || parsed.Reason == reading.RefusedElsewhere) {
+		if !d.isLater(refusal, quotas) && (!always || parsed.Reason == reading.RefusedElsewhere) {
 			words, always = parsed, true
 		}
 	}
@@ -176,21 +176,27 @@ func (d *diagnosis) decisive() (words reading.Words, always bool) {
 	return latest.Words, false
 }
 
-// isLater reports whether a refusal comes once there are pods, which a quota has no room for so far.
-func (d *diagnosis) isLater(refusal fitting.Refusal) bool {
+// isLater reports whether a refusal comes once there are pods, which a quota refused, and has no room for. The claims of
+// a StatefulSet's templates come before its pods.
+func (d *diagnosis) isLater(refusal fitting.Refusal, quotas []render.WhyQuota) bool {
 	latest, _ := d.latest()
-	return latest.Reason == quotav1.ReasonQuotaExceeded && refusal.Refused != "Pod"
+	if set, isSet := d.link.(*appsv1.StatefulSet); isSet && len(set.Spec.VolumeClaimTemplates) > 0 {
+		return false
+	}
+	return latest.Reason == quotav1.ReasonQuotaExceeded && slices.ContainsFunc(quotas, render.WhyQuota.IsShort) && refusal.Refused != "Pod"
 }
 
 // concludeLater adds the refusals of claims whose pods a quota has no room for.
 func (d *diagnosis) concludeLater(found *render.Why) {
 	for _, refusal := range d.all.Refusals {
-		if d.isLater(refusal) {
-			text := reading.ParseRefusal(refusal.Message).Text
-			by, remedy := d.elsewhere(text)
-			more := " Besides, " + by + " refuses its " + refusal.Refused + "s: " + strings.TrimSuffix(text, ".") + "."
-			come(found, found.Cause, found.Summary+more, remedy)
+		if !d.isLater(refusal, found.Quotas) {
+			continue
 		}
+		text := reading.ParseRefusal(refusal.Message).Text
+		by, remedy := d.elsewhere(text)
+		more := " Besides, " + by + " refuses its " + refusal.Refused + "s: " + strings.TrimSuffix(text, ".") + "."
+		found.Remedies = slices.DeleteFunc(found.Remedies, func(known string) bool { return known == remedy })
+		come(found, found.Cause, found.Summary+more, remedy)
 	}
 }
 

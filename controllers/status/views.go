@@ -175,7 +175,7 @@ func (c *ViewController) project(
 	if len(due) == 0 {
 		return reconcile.Result{}, nil
 	}
-	err := each(due, c.inTurn(func(view *quotav1.LocalResourceQuota) error { return c.write(ctx, view, planned.risen[view]) }))
+	err := each(due, c.inTurn(ctx, func(view *quotav1.LocalResourceQuota) error { return c.write(ctx, view, planned.risen[view]) }))
 	c.pace.Rest(name, c.Every)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the views of quota %s: %w", name, err)

@@ -27,7 +27,7 @@ const (
 	// 500 quotas over 10,000 namespaces took a third longer to count them.
 	turns = 4
 	// slow ends a write's turn, so that namespaces in which something delays writes keep no others waiting.
-	slow = 250 * time.Millisecond
+	slow = 50 * time.Millisecond
 )
 
 // writeTimeout bounds one write, so that a write without an answer leaves time
@@ -35,7 +35,7 @@ const (
 const writeTimeout = 10 * time.Second
 
 func (c *ViewController) remove(ctx context.Context, views []*quotav1.LocalResourceQuota) error {
-	return each(views, c.inTurn(func(view *quotav1.LocalResourceQuota) error {
+	return each(views, c.inTurn(ctx, func(view *quotav1.LocalResourceQuota) error {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		err := c.Client.Delete(ctx, view, client.Preconditions{UID: &view.UID, ResourceVersion: &view.ResourceVersion})
@@ -47,9 +47,15 @@ func (c *ViewController) remove(ctx context.Context, views []*quotav1.LocalResou
 }
 
 // inTurn does a write in its turn among those of all quotas.
-func (c *ViewController) inTurn(write func(*quotav1.LocalResourceQuota) error) func(*quotav1.LocalResourceQuota) error {
+func (c *ViewController) inTurn(
+	ctx context.Context, write func(*quotav1.LocalResourceQuota) error,
+) func(*quotav1.LocalResourceQuota) error {
 	return func(view *quotav1.LocalResourceQuota) error {
-		c.turns <- struct{}{}
+		select {
+		case c.turns <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 		end := sync.OnceFunc(func() { <-c.turns })
 		defer c.Clock.AfterFunc(slow, end).Stop()
 		defer end()

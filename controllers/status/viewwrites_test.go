@@ -44,7 +44,7 @@ func TestASlowWriteEndsItsTurn(t *testing.T) {
 		bubble := clock.RealClock{}
 		c, began := NewViewController(Parts{Clock: bubble}), bubble.Now()
 		var took sync.Map // name -> time until its write began
-		write := c.inTurn(func(view *quotav1.LocalResourceQuota) error {
+		write := c.inTurn(t.Context(), func(view *quotav1.LocalResourceQuota) error {
 			took.Store(view.Name, bubble.Since(began))
 			if view.Name == "slow" {
 				bubble.Sleep(time.Minute)

@@ -23,14 +23,19 @@ func NewLabelled() Labelled { return Labelled{names: map[string]map[string]sets.
 // Change notes that a namespace has other labels; before or after is nil if it came or went.
 func (l Labelled) Change(name string, before, after map[string]string) {
 	for key, values := range l.names {
-		if value, labelled := before[key]; labelled {
-			values[value].Delete(name)
-			if values[value].Len() == 0 {
-				delete(values, value)
+		was, had := before[key]
+		is, has := after[key]
+		if had == has && was == is {
+			continue
+		}
+		if had {
+			values[was].Delete(name)
+			if values[was].Len() == 0 {
+				delete(values, was)
 			}
 		}
-		if value, labelled := after[key]; labelled {
-			add(values, value, name)
+		if has {
+			add(values, is, name)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 )
 
 const (
@@ -30,10 +31,15 @@ func tuneCollector() {
 }
 
 // collector is the garbage collector.
-type collector struct{ percent int }
+type collector struct {
+	mu      sync.Mutex // guards percent: cleanups may run side by side
+	percent int
+}
 
 // follow has the collector begin when so much garbage has piled up as fits the heap.
 func (c *collector) follow() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if percent := percentFor(liveHeap()); percent != c.percent {
 		c.percent = percent
 		debug.SetGCPercent(percent)

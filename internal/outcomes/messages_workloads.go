@@ -16,8 +16,8 @@ const (
 var (
 	// SeeWhy ends each line about a quota, if there is room for it. If no object was made, SeeFit does, or AskForLess.
 	SeeWhy     = row(Warnings, "", "; see kubectl crq why %s -n %s")
-	SeeFit     = row(Warnings, "", "; see kubectl crq fit -f FILE")
-	AskForLess = row(Warnings, "", "; see kubectl crq fit -f FILE, and apply fewer or smaller pods, or ask for a higher limit")
+	SeeFit     = row(Warnings, "", "; see kubectl crq fit -f FILE -n %s")
+	AskForLess = row(Warnings, "", "; see kubectl crq fit -f FILE -n %s, and apply fewer or smaller pods, or ask for a higher limit")
 	NotJudged  = row(Warnings, "the operator did not check whether the workload's pods fit into the quotas: %s",
 		"; check it with kubectl crq fit -f FILE")
 

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -135,8 +136,17 @@ func LevelReached(quota *quotav1.ClusterResourceQuota, use Use) Event {
 func AdmittedUnchecked(quota *quotav1.ClusterResourceQuota, message string) Event {
 	return Event{
 		Regarding: quotaReference(quota.Name, quota.UID, ""), Reason: quotav1.EventAdmittedWhileUnavailable, Action: counting,
-		Note: outcomes.ConditionHas.Within(maxNote, message),
+		Note: shortened(message),
 	}
+}
+
+// shortened is the message of a condition, whose first part, a list of amounts, is cut if all is too long for an event.
+func shortened(message string) string {
+	amounts, advice, _ := strings.Cut(message, "; ")
+	if most := maxNote - len("; …") - len(advice); len(message) > maxNote && len(amounts) > most && most > 0 {
+		return strings.ToValidUTF8(amounts[:most], "") + "…; " + advice
+	}
+	return outcomes.ConditionHas.Within(maxNote, message)
 }
 
 // LedgerLost is the event of a quota whose ledger was deleted, edited or restored. The message is that of the condition

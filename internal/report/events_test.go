@@ -121,6 +121,11 @@ func TestEventsWordForWord(t *testing.T) {
 			want: "ClusterResourceQuota team u1: AdmittedWhileUnavailable Counting: pods: used 12, hard 10, 2 above it; " +
 				"nothing is removed: delete unneeded objects; set it",
 		},
+		"more resources than fit are above their limits": {
+			got: AdmittedUnchecked(team, strings.Repeat("x", 2000)+"; nothing is removed: delete unneeded objects; set it"),
+			want: "ClusterResourceQuota team u1: AdmittedWhileUnavailable Counting: " + strings.Repeat("x", 968) +
+				"…; nothing is removed: delete unneeded objects; set it",
+		},
 		"a ledger was lost": {
 			got:  LedgerLost(team, time.Unix(5000, 0), "it was deleted"),
 			want: "ClusterResourceQuota team u1: LedgerLost SealingUntil1970-01-01T01:23:20Z: it was deleted",

@@ -32,7 +32,7 @@ func short(quota, said, kind string) string {
 
 // unmade is the warning for a workload that the request doesn't make.
 func unmade(quota, said string) string {
-	return fmt.Sprintf("quota %s: %s; see kubectl crq fit -f FILE, and apply fewer or smaller pods, or ask for a higher limit", quota, said)
+	return fmt.Sprintf("quota %s: %s; see kubectl crq fit -f FILE -n %s, and apply fewer or smaller pods, or ask for a higher limit", quota, said, quota)
 }
 
 var _ = Describe("What kubectl apply prints", func() {

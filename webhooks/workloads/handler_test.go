@@ -29,7 +29,7 @@ import (
 const (
 	why = "; see kubectl crq why deployment/search -n checkout"
 	// fit ends the words about a workload that isn't made.
-	fit  = "; see kubectl crq fit -f FILE"
+	fit  = "; see kubectl crq fit -f FILE -n checkout"
 	less = fit + ", and apply fewer or smaller pods, or ask for a higher limit"
 )
 

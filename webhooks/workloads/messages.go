@@ -64,9 +64,9 @@ func (f *finding) seeMore(asked *subject) string {
 	case !asked.absent:
 		return outcomes.SeeWhy.Text(shortName(asked.workload.Kind, asked.workload.Name), asked.workload.Namespace)
 	case f.isShort() && len(f.verdict.Refusals) == 0:
-		return outcomes.AskForLess.Text()
+		return outcomes.AskForLess.Text(asked.workload.Namespace)
 	default:
-		return outcomes.SeeFit.Text()
+		return outcomes.SeeFit.Text(asked.workload.Namespace)
 	}
 }
 

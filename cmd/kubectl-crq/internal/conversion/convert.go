@@ -163,27 +163,37 @@ func (o *Object) notesOn(path string, as kindConversion) []Note {
 	if nearest.prefix != "" {
 		return []Note{{nearest.subject, nearest.prefix + ": " + nearest.why}}
 	}
+	misplaced, place := o.misplaced(path, as)
 	var notes []Note
-	misplaced := first("", o.content, func(at string, _ any) string {
-		place := as.placeOf(at)
-		if place == "" || !isBelow(at, path) {
-			return ""
-		}
-		notes = append(notes, Note{Lost, outcomes.MisplacedField.Text(at, place)})
-		return at
-	})
-	rest := first("", o.content, func(at string, value any) string {
-		_, isList := value.([]any)
-		_, isObject := value.(map[string]any)
-		if isList || isObject || !isBelow(at, path) || misplaced != "" && isBelow(at, misplaced) {
-			return ""
-		}
-		return at
-	})
-	if misplaced == "" || rest != "" {
+	if misplaced != "" {
+		notes = append(notes, Note{Lost, outcomes.MisplacedField.Text(misplaced, place)})
+	}
+	if misplaced == "" || o.hasBeside(path, misplaced) {
 		notes = append(notes, Note{Lost, outcomes.NothingForIt.Text(path)})
 	}
 	return notes
+}
+
+// misplaced returns the first field at a path or below it that has another place, and that.
+func (o *Object) misplaced(path string, as kindConversion) (misplaced, place string) {
+	walk("", o.content, func(at string, _ any) {
+		if misplaced == "" && isBelow(at, path) {
+			if place = as.placeOf(at); place != "" {
+				misplaced = at
+			}
+		}
+	})
+	return misplaced, place
+}
+
+// hasBeside reports whether there is a value at a path or below it, but for one part.
+func (o *Object) hasBeside(path, part string) (has bool) {
+	walk("", o.content, func(at string, value any) {
+		_, isList := value.([]any)
+		_, isObject := value.(map[string]any)
+		has = has || !isList && !isObject && isBelow(at, path) && !isBelow(at, part)
+	})
+	return has
 }
 
 // placeOf returns another place of a field of this name; empty if there is none.

@@ -107,8 +107,8 @@ func walk(at string, value any, visit func(at string, value any)) {
 }
 
 // first returns the first result of say for a value or a value below it.
-func first(at string, value any, say func(at string, value any) string) (said string) {
-	walk(at, value, func(at string, value any) {
+func first(value any, say func(at string, value any) string) (said string) {
+	walk("", value, func(at string, value any) {
 		if said == "" {
 			said = say(at, value)
 		}

@@ -37,9 +37,9 @@ var templates = []struct {
 	{regexp.MustCompile(`\$\{|\$\(|\$[A-Z][A-Z0-9_]+`), "with placeholders", "envsubst <FILE"},
 }
 
-// inComments matches the marks of templates that are valid YAML, because they are comments there. What is written
-// within a comment, such as one of convert's own, is no mark.
-var inComments = regexp.MustCompile(`(?m)^(?:\S#|[^#\n])*?(?:^|\s)#@`)
+// inComments matches the marks of templates that are valid YAML, because they are comments there. Within
+// another comment, such as one of convert's own, they are none.
+var inComments = regexp.MustCompile(`(?m)^(?:(?:\S#|[^#\n])*?\s)?#@`)
 
 // template returns the kind of template that a text is, and the advice; it is empty for none.
 func template(text string) string {
@@ -57,7 +57,7 @@ func (o *Object) template() string {
 	if of, isObject := o.content["metadata"].(map[string]any); isObject {
 		final = append(final, of["labels"])
 	}
-	return first("", final, func(at string, value any) string {
+	return first(final, func(at string, value any) string {
 		written, _ := value.(string)
 		return template(at + " " + written)
 	})
@@ -134,7 +134,7 @@ func (o *Object) unseen() Note {
 	if found := o.quotas(); len(found) > 0 {
 		return Note{Refused, holdsQuotas(found, o.kind.Kind)}
 	}
-	limits := first("", o.content, func(at string, _ any) string {
+	limits := first(o.content, func(at string, _ any) string {
 		if isBelow(at, "metadata") || isBelow(at, "status") || !quotaField.MatchString(at) {
 			return ""
 		}
