@@ -154,7 +154,7 @@ var _ = Describe("The reach of the webhook", func() {
 		quota.Spec.Selector.AnnotationSelector = map[string]string{"example.com/owner": "me"}
 		quota = createQuota(ctx, quota)
 		waitUntilEnforced(ctx, quota)
-		Expect(conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced)).To(ContainSubstring("not selected too"))
+		Expect(conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced)).To(ContainSubstring("namespaces that are not selected"))
 		mustCreate(ctx, builders.Pod(team.namespace(ctx), "pod").Obj())
 	})
 
