@@ -277,7 +277,7 @@ func TestConditions(t *testing.T) {
 			facts: good(func(f *facts) { f.admits, f.enforcement.Mode = true, quotav1.EnforcementAudit }),
 			want: "Enforced True WebhookConfigured: " +
 				unchecked +
-				"the mode is Audit; set spec.enforcement.mode to Deny to have them refused; Deny also refuses what doesn't fit",
+				"the mode is Audit; set spec.enforcement.mode to Deny and whenUnavailable to Refuse to have them refused; Deny also refuses what doesn't fit",
 		},
 		"a ledger that can't be written admits, if the quota does": {
 			facts: good(func(f *facts) {
@@ -305,7 +305,7 @@ func TestConditions(t *testing.T) {
 			want: "Ready False LedgerLost: the quota's ledger was deleted, edited or restored at about 1970-01-01T01:23:20Z, so requests that " +
 				"the quota limits are refused until 1970-01-01T01:24:20Z: by then the requests that were under way have ended, and " +
 				"their objects are counted; if nobody restored a backup, find the client that wrote quotaledgers in the audit log, and " +
-				"remove its right; if requests are treated so for longer, look at the log of the operator's leader",
+				"remove its right; if this condition stays after that time, look at the log of the operator's leader",
 		},
 		"what is used may reach the limit": {
 			facts: good(func(f *facts) { f.slices = map[string]corev1.ResourceList{"a": list("pods", "10", "services", "5")} }),

@@ -26,7 +26,8 @@ const (
 	// turns bounds the writes of all rounds that are under way together. With sixteen at once, a leader that began with
 	// 500 quotas over 10,000 namespaces took a third longer to count them.
 	turns = 4
-	// slow ends a write's turn, so that namespaces in which something delays writes keep no others waiting.
+	// slow is when a write's turn ends that is still under way: a namespace in which something delays writes keeps no other
+	// waiting for longer.
 	slow = 50 * time.Millisecond
 )
 
@@ -46,7 +47,7 @@ func (c *ViewController) remove(ctx context.Context, views []*quotav1.LocalResou
 	}))
 }
 
-// inTurn does a write in its turn among those of all quotas.
+// inTurn does a write in its turn among those of all quotas, unless ctx ends before.
 func (c *ViewController) inTurn(
 	ctx context.Context, write func(*quotav1.LocalResourceQuota) error,
 ) func(*quotav1.LocalResourceQuota) error {

@@ -4,6 +4,7 @@
 package status
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -67,4 +68,20 @@ func TestASlowWriteEndsItsTurn(t *testing.T) {
 			t.Errorf("%d turns are left behind", len(c.turns))
 		}
 	})
+}
+
+func TestAWriteWaitsForNoTurnOnceItsRoundIsOver(t *testing.T) {
+	c := NewViewController(Parts{Clock: clock.RealClock{}})
+	for range turns {
+		c.turns <- struct{}{}
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	err := c.inTurn(over, func(*quotav1.LocalResourceQuota) error {
+		t.Error("it is written")
+		return nil
+	})(viewsNamed("any", 1)[0])
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
 }

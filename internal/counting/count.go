@@ -193,6 +193,7 @@ func (c *Count) lockedDefine(target Target, now time.Time) (missed uint64) {
 		}
 	}
 	joined := sets.New(joining...)
+	// Versions are compared in a look at all namespaces, because only labels are costly to look at.
 	for name, current := range c.namespaces {
 		if current.version > missed && !joined.Has(name) {
 			missed = current.version

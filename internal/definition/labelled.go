@@ -12,6 +12,9 @@ import (
 
 // Labelled finds the namespaces that a Selector may select by their labels: a thousand quotas that each looked at twenty
 // thousand namespaces took a leader four seconds. It isn't for concurrent use.
+//
+// It remembers each label key that a Selector has asked for, until it is dropped itself: administrators, who alone make
+// quotas, select by few keys.
 type Labelled struct {
 	// label key that a Selector has asked for -> value -> names of namespaces
 	names map[string]map[string]sets.Set[string]

@@ -28,7 +28,7 @@ var (
 		"the quota's ledger was deleted, edited or restored at about %s, so requests that the quota limits are %s until %s: "+
 			"by then the requests that were under way have ended, and their objects are counted",
 		"; if nobody restored a backup, find the client that wrote quotaledgers in the audit log, and remove its right; "+
-			"if requests are treated so for longer, look at the log of the operator's leader")
+			"if this condition stays after that time, look at the log of the operator's leader")
 	CountingAll = row(Conditions, "counting what the selected namespaces use: requests for what is limited are %s until that is done",
 		"; wait, and "+lookAtLog)
 	CountingSome = row(Conditions, "some resources are not counted yet (%s), so requests for them are %s until they are",
@@ -77,7 +77,7 @@ var (
 	WhileDown = part(Conditions, "while no replica answers, requests are admitted unchecked, unless another quota of their namespace "+
 		"has them refused: %s", "the next rows have it")
 	AdmitsByMode = row(Conditions, "the mode is %s",
-		"; set spec.enforcement.mode to Deny to have them refused; Deny also refuses what doesn't fit")
+		"; set spec.enforcement.mode to Deny and whenUnavailable to Refuse to have them refused; Deny also refuses what doesn't fit")
 	AdmitsBySpec    = row(Conditions, "spec.enforcement.whenUnavailable is Admit", setToRefuse)
 	AdmitsByDefault = row(Conditions, "the operator runs with --failure-policy=Ignore", setToRefuse)
 )

@@ -60,7 +60,7 @@ var (
 	OverlappingQuotas  = part(Warnings, "which quotas limit the same", inNotFoundOut)
 	UseOfNames         = part(Warnings, "what is used of %s", inNotFoundOut)
 	MoreWarnings       = row(Warnings, "%d more warnings", ": mend what the others say to see them")
-	MoreQuotasSay      = row(Warnings, "%d more warnings are not shown", ": see kubectl crq fit -f FILE")
+	MoreFindings       = row(Warnings, "%d more warnings are not shown", ": see kubectl crq fit -f FILE")
 )
 
 const (

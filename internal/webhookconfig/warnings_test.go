@@ -10,8 +10,8 @@ import (
 )
 
 func TestWarningsFitIntoAnAnswer(t *testing.T) {
-	if got := Warnings(make([]string, 40), outcomes.MoreQuotasSay); len(got) != maxWarnings ||
-		got[maxWarnings-1] != outcomes.MoreQuotasSay.Text(26) {
+	if got := Warnings(make([]string, 40), outcomes.MoreFindings); len(got) != maxWarnings ||
+		got[maxWarnings-1] != outcomes.MoreFindings.Text(26) {
 		t.Errorf("got %q", got)
 	}
 	if got := Warnings(make([]string, maxWarnings), outcomes.MoreWarnings); len(got) != maxWarnings || got[maxWarnings-1] != "" {

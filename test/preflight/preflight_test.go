@@ -294,11 +294,14 @@ var _ = Describe("An apply", func() {
 	)
 
 	It("of as much as can be is judged", func(ctx SpecContext) {
-		p := newPlace(ctx, "huge", 0, "requests.cpu", "300m")
+		p := newPlace(ctx, "huge", 0, "pods", "3", "requests.cpu", "9")
 		huge := strings.ReplaceAll(deployment(2147483647), "cpu: 100m", "cpu: 9223372036854775807")
 		huge = strings.Replace(huge, "maxSurge: 1", "maxSurge: 2147483647", 1)
 		Expect(p.applies(ctx, huge, "--dry-run=server")).To(ConsistOf(unmade(p.name, "2147483647 pods can never fit (0 fit now), because "+
-			"that is more than the limit: requests.cpu 19807040619342712359383728129 of 300m")))
+			"that is more than the limit: pods 2147483647 of 3 and 1 more")))
+		cpu := newPlace(ctx, "huge-cpu", 0, "requests.cpu", "9")
+		Expect(cpu.applies(ctx, huge, "--dry-run=server")).To(ConsistOf(unmade(cpu.name, "2147483647 pods can never fit (0 fit now), because "+
+			"that is more than the limit: requests.cpu 19807040619342712359383728129 of 9")))
 		unknown := strings.Replace(deployment(4), "spec:", "unknown: {a: [1]}\nspec:", 1)
 		Expect(p.applies(ctx, unknown, "--validate=false", "--dry-run=server")).To(ContainElement(ContainSubstring("4 pods can never fit")))
 	})

@@ -53,10 +53,7 @@ func (o outcome) forAdmission() admission.Outcome {
 	}
 }
 
-func (o outcome) granted() bool {
-	_, isGranted := o.decision.(ledger.Granted)
-	return isGranted && o.err == nil
-}
+func (o outcome) granted() bool { return o.err == nil && ledger.IsGranted(o.decision) }
 
 // denied reports the denial of a new object.
 //

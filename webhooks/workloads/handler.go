@@ -179,7 +179,7 @@ func answerOf(asked *subject, findings []finding) answer {
 			given.outcome = findings[i].outcome()
 		}
 	}
-	given.warnings = webhookconfig.Warnings(unique(given.warnings), outcomes.MoreQuotasSay)
+	given.warnings = webhookconfig.Warnings(unique(given.warnings), outcomes.MoreFindings)
 	if len(denials) > 0 {
 		given.outcome, given.denial = metrics.PreflightDenied, strings.Join(unique(denials), "\n")
 	}
