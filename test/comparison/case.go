@@ -163,7 +163,7 @@ func (c Case) IsPreflighted() bool {
 
 // Asked returns what preflight is asked about, of which fit says that this is demanded.
 func (c Case) Asked(demand fitting.Demand) Asked {
-	asked := Asked{Judged: sets.New[string](), Denying: sets.New[string](), Same: c.asksTheSame()}
+	asked := Asked{Judged: sets.New[string](), Denying: sets.New[string](), Same: c.asksTheSame(), LimitRanges: len(c.LimitRanges)}
 	if demand.Pods != nil {
 		asked.Replaces, asked.Grows = demand.Pods.Replaced() > 0, demand.Pods.Grows > 0 || demand.Pods.Either != nil
 	}

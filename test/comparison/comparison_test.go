@@ -4,6 +4,7 @@
 package comparison
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -52,6 +53,45 @@ func play(drawn Case, tally map[string]int) []string {
 		wrong = append(wrong, fmt.Sprintf("preflight: %q\nfit: %+v\noutcome: %+v", lines, verdict, outcome))
 	}
 	return wrong
+}
+
+func TestDisprovesWhy(t *testing.T) {
+	const maximum = "maximum cpu usage per Pod is 600m"
+	short := func(resource string) Why {
+		why := Why{Result: doesNotFit, Cause: quotaShort}
+		_ = json.Unmarshal([]byte(`{"Quotas": [{"Quota": "crq/team", "Resources": [{"Resource": "`+resource+`", "Short": "1"}]}]}`), &why)
+		return why
+	}
+	full := &RefusalError{Kind: "Pod", Shorts: []Short{{"team", "pods"}}}
+	unstated := &RefusalError{Kind: "Pod", Message: "failed quota: team: must specify requests.cpu for: app"}
+	limited := &RefusalError{Kind: "Pod", Message: `Error creating: pods "web-1" is forbidden: ` + maximum}
+	for name, test := range map[string]struct {
+		made  *RefusalError
+		asked Asked
+		why   Why
+		wrong int
+	}{
+		"all came":                              {why: Why{Result: fits, Cause: notRefused}},
+		"all came, and it says that not":        {why: short("pods"), wrong: 1},
+		"a quota is full":                       {made: full, why: short("pods")},
+		"another resource is short":             {made: full, why: short("services"), wrong: 1},
+		"it says that all came":                 {made: full, why: Why{Result: fits, Cause: notRefused}, wrong: 3},
+		"there is room since pods were ended":   {made: full, asked: Asked{Replaces: true}, why: Why{Result: fits, Cause: fitsNow}},
+		"there is room, and nothing was ended":  {made: full, why: Why{Result: fits, Cause: fitsNow}, wrong: 3},
+		"nobody told of it":                     {made: &RefusalError{}, why: short("pods")},
+		"something isn't stated":                {made: unstated, why: Why{Result: doesNotFit, Cause: quotaRefused, Summary: "crq/team refuses pods"}},
+		"another quota is blamed for that":      {made: unstated, why: Why{Result: doesNotFit, Cause: quotaRefused, Summary: "crq/other refuses pods"}, wrong: 1},
+		"a LimitRange refuses":                  {made: limited, why: Why{Result: doesNotFit, Cause: otherRefused, Summary: "a LimitRange refuses it: " + maximum + "."}},
+		"it has other words":                    {made: limited, why: Why{Result: doesNotFit, Cause: otherRefused, Summary: "a LimitRange refuses it: another."}, wrong: 1},
+		"something else is blamed":              {made: limited, why: Why{Result: doesNotFit, Cause: otherRefused, Summary: "webhook x refuses it: " + maximum + "."}, wrong: 1},
+		"of several LimitRanges, one is blamed": {made: limited, asked: Asked{LimitRanges: 2}, why: Why{Result: doesNotFit, Cause: otherRefused, Summary: "a LimitRange refuses it: another."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := (Outcome{Made: test.made}).DisprovesWhy(&test.why, test.asked); len(got) != test.wrong {
+				t.Errorf("want %d wrong claims, got %q", test.wrong, got)
+			}
+		})
+	}
 }
 
 func TestSaid(t *testing.T) {

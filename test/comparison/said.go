@@ -57,6 +57,7 @@ var (
 	fitPattern    = regexp.MustCompile(`(at least |at most |perhaps )?(\d+) of (\d+) pods fit now`)
 	neverPattern  = regexp.MustCompile(`(\d+) pods? (?:can|may) never fit(?: \((at least |at most |perhaps )?(\d+) fit now\))?`)
 	failedPattern = regexp.MustCompile(`^failed quota: (\S+): `)
+	namePattern   = regexp.MustCompile(`"[^"]*"`)
 	shortPattern  = regexp.MustCompile(`(?:short of|more than the limit:) ([^;]*)`)
 )
 
@@ -127,6 +128,8 @@ type Asked struct {
 	Grows bool
 	// Same: as much of the same is asked for as before, of which nothing is said.
 	Same bool
+	// LimitRanges is how many there are. Of several, it is a matter of chance which one is asked first.
+	LimitRanges int
 }
 
 // Disproves returns the claims of preflight's lines that didn't come true, in words; none if all did.
@@ -296,8 +299,11 @@ func (o Outcome) DisprovesWhy(why *Why, asked Asked) []string {
 		quota := failedPattern.FindStringSubmatch(refusal.Message)[1]
 		wrong.claimf(why.Cause == quotaRefused && strings.Contains(why.Summary, quota), "why says %s: %v", why.Summary, refusal)
 	default:
-		// Of several LimitRanges, it is a matter of chance which one is asked first.
-		wrong.claimf(why.Cause == otherRefused && strings.Contains(why.Summary, "a LimitRange"), "why says %s: %v", why.Summary, refusal)
+		_, text, by := strings.Cut(why.Summary, "a LimitRange refuses it: ")
+		text, _, _ = strings.Cut(text, ". Besides, ")
+		plain := func(text string) string { return namePattern.ReplaceAllString(text, "") }
+		isSame := asked.LimitRanges > 1 || strings.Contains(plain(refusal.Message), plain(strings.TrimSuffix(text, ".")))
+		wrong.claimf(why.Cause == otherRefused && by && isSame, "why says %s: %v", why.Summary, refusal)
 	}
 	return wrong
 }

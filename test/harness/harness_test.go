@@ -26,6 +26,17 @@ import (
 // TestNothingOutlivesTheProgram.
 const helperEnv = "HARNESS_TEST_HELPER"
 
+// The tests may collect garbage otherwise: .ci/run does.
+func TestTheOperatorCollectsGarbageAsInACluster(t *testing.T) {
+	t.Setenv("GOGC", "400")
+	cmd := exec.Command("env")
+	cmd.Env = operatorEnv()
+	printed, err := cmd.Output()
+	if err != nil || !strings.Contains("\n"+string(printed), "\nGOGC=\n") {
+		t.Errorf("%v, and it has %s", err, printed)
+	}
+}
+
 func TestMain(m *testing.M) {
 	if os.Getenv(helperEnv) != "" {
 		startAndHang()
