@@ -4,7 +4,6 @@
 package comparison
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -58,8 +57,11 @@ func play(drawn Case, tally map[string]int) []string {
 func TestDisprovesWhy(t *testing.T) {
 	const maximum = "maximum cpu usage per Pod is 600m"
 	short := func(resource string) Why {
-		why := Why{Result: doesNotFit, Cause: quotaShort}
-		_ = json.Unmarshal([]byte(`{"Quotas": [{"Quota": "crq/team", "Resources": [{"Resource": "`+resource+`", "Short": "1"}]}]}`), &why)
+		why, err := ReadWhy([]byte(`{"result": "does not fit", "cause": "QuotaShort", "quotas": [
+			{"quota": "crq/team", "resources": [{"resource": "`+resource+`", "short": "1"}]}]}`), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
 		return why
 	}
 	full := &RefusalError{Kind: "Pod", Shorts: []Short{{"team", "pods"}}}
