@@ -103,6 +103,9 @@ func (d *Draft) Ends() Ends {
 // Quota returns the UID of the quota that the draft is a ledger of.
 func (d *Draft) Quota() types.UID { return d.state.Quota }
 
+// Size is how many bytes the reservations, escrows and suspects take at most as they are stored.
+func (d *Draft) Size() int { return d.index.bytes }
+
 // Charged returns the used and reserved amounts, which count against the limits.
 func (d *Draft) Charged() corev1.ResourceList {
 	return quota.Add(d.state.Used, d.index.reserved)

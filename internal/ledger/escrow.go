@@ -145,6 +145,19 @@ func (d *Draft) Spend(from EscrowKey, charge Charge, probe bool) (granted Grante
 	return granted, ok
 }
 
+// HoldsLess reports whether an escrow holds less than half of one of these amounts.
+func (d *Draft) HoldsLess(key EscrowKey, than corev1.ResourceList) bool {
+	held := d.state.Escrows[key].Amounts
+	for name, amount := range than {
+		left := held[name].DeepCopy() // it may have a pointer to its digits
+		left.Add(left)
+		if left.Cmp(amount) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // less subtracts amounts, and reports whether there was enough of each.
 func less(from, amounts corev1.ResourceList) (corev1.ResourceList, bool) {
 	left := from.DeepCopy()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -32,9 +33,16 @@ type EscrowOptions struct {
 	Parts int64
 }
 
-// maxUnrecorded bounds the bytes of grants that are not recorded. A ledger may be larger than ledger.MaxBytes by as
-// much for each replica.
-const maxUnrecorded = ledger.MaxBytes / 16
+// The grants that are not recorded may take one part in so many of what the known ledger leaves free of ledger.MaxBytes,
+// and at least one part in so many of ledger.MaxBytes. With eight replicas, the ledger is at most a third larger than that
+// once all have recorded: etcd takes it.
+const (
+	unrecordedOfFree = 6
+	unrecordedOfAll  = 16
+)
+
+// renewals is how many times at most an escrow is renewed in the time of EscrowOptions.Every, because it runs low.
+const renewals = 4
 
 // escrow has the room that the machine grants from without a write.
 type escrow struct {
@@ -44,8 +52,11 @@ type escrow struct {
 	// granted has the grants from it that aren't recorded yet, as far as is
 	// known.
 	granted []ledger.Reservation
-	// bytes is the size of that.
-	bytes int
+	// bytes is the size of that, and most how large that may become.
+	bytes, most int
+	// taken are the amounts that were taken last, and low is whether less than half of one is left.
+	taken corev1.ResourceList
+	low   bool
 	// until is when nothing more is granted.
 	until time.Time
 	// written is when the last write that recorded grants began.
@@ -78,7 +89,7 @@ type flight struct {
 }
 
 func newEscrow(options EscrowOptions) escrow {
-	return escrow{options: options, key: ledger.EscrowKey{Process: options.UID, Number: 1}, recalls: ledger.Ages{}}
+	return escrow{options: options, most: ledger.MaxBytes / unrecordedOfAll, key: ledger.EscrowKey{Process: options.UID, Number: 1}, recalls: ledger.Ages{}}
 }
 
 func (e *escrow) isOff() bool { return e.options.UID == "" }
@@ -92,7 +103,7 @@ func (e *escrow) isValid(now time.Time) bool {
 // spend grants a charge from the escrow, if there is enough, and reports whether it did.
 func (m *Machine) spend(id RequestID, charge ledger.Charge, probe bool) bool {
 	e := &m.escrow
-	if e.isOff() || m.life != working || m.known.doubt != none || !m.known.usable() || !e.isValid(m.now) || e.bytes >= maxUnrecorded {
+	if e.isOff() || m.life != working || m.known.doubt != none || !m.known.usable() || !e.isValid(m.now) || e.isFull() {
 		return false
 	}
 	if m.isReleasing(charge.Reservation.Key()) {
@@ -107,6 +118,7 @@ func (m *Machine) spend(id RequestID, charge ledger.Charge, probe bool) bool {
 		granted := charge.Granted()
 		e.granted = append(e.granted, granted)
 		e.bytes += granted.Size()
+		e.low = e.low || e.local.HoldsLess(e.key, e.taken)
 		e.note(m.now, charge)
 	}
 	m.emit(Answer{ID: id, Decision: decision})
@@ -153,6 +165,7 @@ func (e *escrow) localise(known Snapshot) {
 		return
 	}
 	e.local, e.localOf = ledger.Edit(known.State), known.Version
+	e.most = max(ledger.MaxBytes/unrecordedOfAll, (ledger.MaxBytes-e.local.Size())/unrecordedOfFree)
 	e.local.Spent(e.key, e.granted)
 	if e.flight != nil {
 		recorded := func(one ledger.Reservation) bool { return e.flight.recorded[one.Key()] }
@@ -177,12 +190,17 @@ func (e *escrow) due(now time.Time, known Snapshot, life life) time.Time {
 	switch {
 	case !holds && len(e.granted) == 0:
 		return never
-	case life != working, holds && held.Recalled, e.bytes >= maxUnrecorded:
+	case life != working, holds && held.Recalled, e.isFull():
 		return again
+	case e.low:
+		return later(again, e.written.Add(e.options.Every/renewals))
 	default:
 		return later(again, e.written.Add(e.options.Every))
 	}
 }
+
+// isFull reports whether no more grants may be left unrecorded.
+func (e *escrow) isFull() bool { return e.bytes >= e.most }
 
 // isHeld reports whether there is something to record or to return.
 func (e *escrow) isHeld(base ledger.State) bool {
@@ -244,9 +262,9 @@ func (e *escrow) end(written bool) {
 	for _, one := range e.granted {
 		e.bytes += one.Size()
 	}
-	e.written, e.until = made.began, time.Time{}
+	e.written, e.until, e.taken, e.low = made.began, time.Time{}, nil, false
 	if made.next != nil {
-		e.until = made.until
+		e.until, e.taken = made.until, made.next.Amounts
 	}
 }
 
@@ -257,7 +275,10 @@ func (e *escrow) abandon() {
 	e.forget()
 }
 
-func (e *escrow) forget() { e.granted, e.bytes, e.until, e.local = nil, 0, time.Time{}, nil }
+func (e *escrow) forget() {
+	e.granted, e.bytes, e.until, e.local = nil, 0, time.Time{}, nil
+	e.taken, e.low = nil, false
+}
 
 // records reports whether a write has something in it that was granted from escrow.
 func (f *flight) records() bool { return f != nil && len(f.recorded) > 0 }

@@ -114,7 +114,24 @@ func (m *Machine) charge(event Charge) {
 	if event.Probe {
 		kind = probing
 	}
-	m.enqueue(&entry{id: event.ID, kind: kind, charge: &event.Charge, patience: event.Patience})
+	added := &entry{id: event.ID, kind: kind, charge: &event.Charge, patience: event.Patience}
+	if m.lacksRoom(added) {
+		m.parked = append(m.parked, added)
+		return
+	}
+	m.enqueue(added)
+}
+
+// lacksRoom reports whether a charge is denied by all that is known, so that it waits for room without a batch that would
+// find the same. A batch under way may make room, and so may the return of an escrow.
+func (m *Machine) lacksRoom(added *entry) bool {
+	state := &m.known.snapshot.State
+	if m.life == ended || m.work != nil || m.known.doubt != none || !m.known.usable() || len(state.Escrows)+len(m.escrow.granted) > 0 {
+		return false
+	}
+	m.escrow.localise(m.known.snapshot)
+	added.pending = m.escrow.local.Judge(*added.charge)
+	return added.denied() && added.patient(m.now)
 }
 
 func (m *Machine) edit(event Edit) {

@@ -133,6 +133,28 @@ func TestAChargeIsAnsweredOnceItIsWritten(t *testing.T) {
 	s.step(ms, Loaded{Snapshot: s.machine.Current()}, "answer 2: Denied")
 }
 
+// A charge that can't be granted waits for room, and for no batch that would only find that.
+func TestAChargeThatLacksRoomWaitsForNoBatch(t *testing.T) {
+	s := tell(t, Options{Pace: 40 * ms})
+	s.step(0, Seen{Snapshot: stored(7, 0)})
+	s.step(0, charge(1, 3), "swap 7: used 0, 1 reserved")
+	s.step(0, charge(4, 3))
+	s.step(0, charge(5, 3))
+	s.step(0, written(8), "committed", "answer 1: Granted", "swap 8: used 0, 3 reserved")
+	s.step(0, written(9), "committed", "answer 4: Granted", "answer 5: Granted")
+	waits := charge(2, 3)
+	waits.Patience = s.now.Add(30 * ms)
+	s.step(ms, waits, "wake after 29ms")
+	s.step(29*ms, Tick{}, "load")
+	s.step(0, Loaded{Snapshot: s.machine.Current()}, "answer 2: Denied")
+
+	waits = charge(3, 3)
+	waits.Patience = s.now.Add(time.Second)
+	s.step(100*ms, waits, "wake after 900ms")
+	s.step(ms, Seen{Snapshot: stored(10, 0)}, "swap 10: used 0, 1 reserved")
+	s.step(ms, written(11), "committed", "answer 3: Granted")
+}
+
 func TestAConflictIsJudgedAgainOnWhatWasSeen(t *testing.T) {
 	s := tell(t, Options{})
 	s.step(0, Seen{Snapshot: stored(7, 0)})

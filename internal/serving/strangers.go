@@ -6,6 +6,7 @@ package serving
 import (
 	"context"
 	"crypto/tls"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -13,27 +14,42 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 const (
 	// maxStrangers bounds the connections that strangers keep open. With the garbage of their handshakes, 1,000
 	// took 131 MiB.
 	maxStrangers = 400
-	// strangerWithin is how long a connection may take for its handshake and for the head of its first request. An API
-	// server opens connections that it uses only later: a request fails if it begins in the moment in which its
-	// connection is closed for that.
-	strangerWithin = 5 * time.Second
+	// maxCalling is the same for the addresses of known callers. Three API servers have 1,800 requests in flight by default, and
+	// open a connection for nearly each of them; two replicas share these.
+	maxCalling = 1500
+	// strangerWithin is how long a connection may take for its handshake and for the head of its first request. It is longer
+	// than an API server waits for an answer: a request fails if the connection that was opened for it is closed before.
+	strangerWithin = webhookconfig.Timeout + time.Second
+	// callsWithin is for how long the address of a known caller remains one.
+	callsWithin = time.Hour
 )
 
 // strangers is a listener that bounds the connections over which no request with an accepted token has come.
 // If there are too many, it closes the oldest one of the address that has most of them: one pod that opens very
-// many connections ends only its own.
+// many connections ends only its own. Connections from addresses of known callers are bounded apart from all others.
 type strangers struct {
 	net.Listener
 	clock clock.WithDelayedExecution
 
 	// mu guards the fields below.
-	mu sync.Mutex
+	mu              sync.Mutex
+	others, calling crowd
+	// address -> when a request with an accepted token came from it last
+	callers map[string]time.Time
+}
+
+// crowd has connections of strangers.
+type crowd struct {
+	// most is how many there may be.
+	most int
 	// waiting are the connections, the oldest first.
 	waiting []*connection
 	// address -> how many of them come from it
@@ -46,15 +62,20 @@ type caller struct {
 }
 
 func newStrangers(listener net.Listener, clock clock.WithDelayedExecution) *strangers {
-	return &strangers{Listener: listener, clock: clock, sources: map[string]*caller{}}
+	return &strangers{
+		Listener: listener, clock: clock, callers: map[string]time.Time{},
+		others:  crowd{most: maxStrangers, sources: map[string]*caller{}},
+		calling: crowd{most: maxCalling, sources: map[string]*caller{}},
+	}
 }
 
 // connection is a connection that a listener of strangers has accepted.
 type connection struct {
 	net.Conn
 	of *strangers
-	// from is guarded by the mutex of strangers.
-	from *caller
+	// among and from are guarded by the mutex of strangers.
+	among *crowd
+	from  *caller
 	// late closes it.
 	late clock.Timer
 	// known: a request with an accepted token has come over it.
@@ -77,19 +98,27 @@ func (s *strangers) Accept() (net.Conn, error) {
 
 // add returns the connection that must be closed for the new one; nil for none.
 func (s *strangers) add(c *connection) (excess *connection) {
-	address, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+	address := c.address()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.from = s.sources[address]; c.from == nil {
+	c.among = &s.others
+	if last, called := s.callers[address]; called && s.clock.Since(last) < callsWithin {
+		c.among = &s.calling
+	}
+	return c.among.add(c, address)
+}
+
+func (a *crowd) add(c *connection, address string) (excess *connection) {
+	if c.from = a.sources[address]; c.from == nil {
 		c.from = &caller{address: address}
-		s.sources[address] = c.from
+		a.sources[address] = c.from
 	}
 	c.from.number++
-	s.waiting = append(s.waiting, c)
-	if len(s.waiting) <= maxStrangers {
+	a.waiting = append(a.waiting, c)
+	if len(a.waiting) <= a.most {
 		return nil
 	}
-	for _, one := range s.waiting {
+	for _, one := range a.waiting {
 		if excess == nil || one.from.number > excess.from.number {
 			excess = one
 		}
@@ -101,15 +130,29 @@ func (s *strangers) add(c *connection) (excess *connection) {
 func (s *strangers) remove(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := slices.Index(s.waiting, c)
+	at := slices.Index(c.among.waiting, c)
 	if at < 0 {
 		return
 	}
-	s.waiting = slices.Delete(s.waiting, at, at+1)
+	c.among.waiting = slices.Delete(c.among.waiting, at, at+1)
 	c.from.number--
 	if c.from.number == 0 {
-		delete(s.sources, c.from.address)
+		delete(c.among.sources, c.from.address)
 	}
+}
+
+// called notes that a request with an accepted token came over a connection.
+func (s *strangers) called(c *connection) {
+	now := s.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.callers, func(_ string, last time.Time) bool { return now.Sub(last) >= callsWithin })
+	s.callers[c.address()] = now
+}
+
+func (c *connection) address() string {
+	address, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+	return address
 }
 
 // Close implements net.Conn.
@@ -134,6 +177,7 @@ func (c *connection) asks() {
 func (c *connection) accepted() {
 	if c != nil && !c.known.Swap(true) {
 		c.of.remove(c)
+		c.of.called(c)
 	}
 }
 

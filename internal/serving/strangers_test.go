@@ -57,7 +57,7 @@ func (s *strangers) dial(t *testing.T, address string) (near *connection, closed
 func (s *strangers) open() []*connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.waiting)
+	return slices.Concat(s.others.waiting, s.calling.waiting)
 }
 
 func isClosed(closed <-chan struct{}) bool {
@@ -74,7 +74,7 @@ func newDialling() *strangers {
 	return newStrangers(dialling{next: make(chan net.Conn, 1)}, clock.RealClock{})
 }
 
-func TestAStrangerKeepsAConnectionForFiveSeconds(t *testing.T) {
+func TestAStrangerKeepsAConnectionForElevenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		callers := NewCallers(clock.RealClock{})
 		callers.live = &stored{token: known}
@@ -98,8 +98,8 @@ func TestAStrangerKeepsAConnectionForFiveSeconds(t *testing.T) {
 			t.Errorf("%d are strangers, want that with a token that isn't known", len(open))
 		}
 		_, _ = asking.Close(), calling.Close()
-		if open := s.open(); !isClosed(asks) || len(open) != 0 || len(s.sources) != 0 {
-			t.Errorf("%d connections of %d addresses are left", len(open), len(s.sources))
+		if open := s.open(); !isClosed(asks) || len(open) != 0 || len(s.others.sources) != 0 {
+			t.Errorf("%d connections of %d addresses are left", len(open), len(s.others.sources))
 		}
 		clock.RealClock{}.Sleep(liveEvery)
 	})
@@ -109,7 +109,7 @@ func TestTheOldestStrangerOfTheBusiestAddressGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newDialling()
 		_, honest := s.dial(t, "192.0.2.1")
-		accepted, served := s.dial(t, "192.0.2.9")
+		accepted, served := s.dial(t, "192.0.2.2")
 		accepted.asks()
 		accepted.accepted()
 		var ended []<-chan struct{}
@@ -129,5 +129,41 @@ func TestTheOldestStrangerOfTheBusiestAddressGoesFirst(t *testing.T) {
 			t.Error("want only the accepted one kept")
 		}
 		_ = accepted.Close()
+	})
+}
+
+// With a thousand clients, an API server opens a connection for nearly each request. None was closed then but those over
+// which a request was about to come, which failed.
+func TestACallersManyConnectionsAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newDialling()
+		first, _ := s.dial(t, "192.0.2.1")
+		first.asks()
+		first.accepted()
+		var calls []<-chan struct{}
+		for range maxCalling {
+			_, closed := s.dial(t, "192.0.2.1")
+			calls = append(calls, closed)
+		}
+		for range 2 * maxStrangers {
+			_, _ = s.dial(t, "192.0.2.2")
+		}
+		if slices.ContainsFunc(calls, isClosed) {
+			t.Error("a known caller's connection was closed")
+		}
+		if _, _ = s.dial(t, "192.0.2.1"); !isClosed(calls[0]) || isClosed(calls[1]) {
+			t.Error("want the oldest of too many closed")
+		}
+		clock.RealClock{}.Sleep(strangerWithin)
+		synctest.Wait()
+		if open := s.open(); len(open) != 0 {
+			t.Errorf("%d are open without a request", len(open))
+		}
+		clock.RealClock{}.Sleep(callsWithin)
+		if late, _ := s.dial(t, "192.0.2.1"); late.among != &s.others {
+			t.Error("want the address forgotten after an hour")
+		}
+		_ = first.Close()
+		clock.RealClock{}.Sleep(strangerWithin)
 	})
 }
