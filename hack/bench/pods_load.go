@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// warmUp is what of each turn isn't measured.
+// warmUp is what of each turn isn't measured, unless it is cold.
 const warmUp = 2 * time.Second
 
 // load is what clients do during a turn: each creates pods one by one, or applies workloads.
@@ -25,6 +26,8 @@ type load struct {
 	duration   time.Duration
 	// think is how long a client waits between two requests.
 	think time.Duration
+	// cold: measuring begins with the first request.
+	cold bool
 	// refused: every request is to be refused because a quota is exceeded.
 	refused bool
 	// workloads: Deployments are applied in place of pods.
@@ -37,29 +40,39 @@ type sample struct {
 	latency []time.Duration
 }
 
-// apply runs the load. The function begin is called when measuring begins.
-func (l load) apply(ctx context.Context, w *podsWorld, begin func(context.Context) error) (sample, error) {
+// apply runs the load, and has the meter read when measuring begins and when it ends. Clients go on until
+// the meter was read: what they are in the middle of is consumed at both moments.
+func (l load) apply(ctx context.Context, w *podsWorld, m *meter) (sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var measuring, done atomic.Bool
 	results := make([][]time.Duration, l.clients)
 	var clients sync.WaitGroup
-	for i := range l.clients {
-		clients.Go(func() {
-			latency, err := l.client(ctx, w, i, &measuring, &done)
-			results[i] = latency
-			if err != nil {
-				cancel(err)
-			}
-		})
+	start := func() {
+		for i := range l.clients {
+			clients.Go(func() {
+				latency, err := l.client(ctx, w, i, &measuring, &done)
+				results[i] = latency
+				if err != nil {
+					cancel(err)
+				}
+			})
+		}
 	}
-	_ = pause(ctx, warmUp)
-	err := begin(ctx)
-	start := time.Now()
+	if !l.cold {
+		start()
+		_ = pause(ctx, warmUp)
+	}
+	err := m.begin(ctx)
+	began := time.Now()
 	measuring.Store(true)
+	if l.cold {
+		start()
+	}
 	_ = pause(ctx, l.duration)
-	took := time.Since(start)
+	took := time.Since(began)
 	measuring.Store(false)
+	err = errors.Join(err, m.end(ctx))
 	done.Store(true)
 	clients.Wait()
 	if cause := context.Cause(ctx); cause != nil {
@@ -68,8 +81,8 @@ func (l load) apply(ctx context.Context, w *podsWorld, begin func(context.Contex
 	return sample{took: took, latency: slices.Concat(results...)}, err
 }
 
-// client sends one request after another, and returns the latencies of those
-// that began and ended while measuring.
+// client sends one request after another, and returns the latencies of those that ended while measuring.
+// Those that were under way when it began are as many as those that are when it ends, which aren't counted.
 func (l load) client(ctx context.Context, w *podsWorld, i int, measuring, done *atomic.Bool) ([]time.Duration, error) {
 	if l.workloads {
 		return applyWorkloads(ctx, w, i, measuring, done)
@@ -78,13 +91,12 @@ func (l load) client(ctx context.Context, w *podsWorld, i int, measuring, done *
 	namespace := w.namespaces[i%l.namespaces]
 	pods := w.client(i).CoreV1().Pods(namespace)
 	for n := 0; !done.Load(); n++ {
-		counted := measuring.Load()
 		start := time.Now()
 		_, err := pods.Create(ctx, pod(namespace, fmt.Sprintf("pod-%d-%d", i, n)), metav1.CreateOptions{})
 		if wanted := l.refused == apierrors.IsForbidden(err) && (err == nil || l.refused); !wanted {
 			return nil, fmt.Errorf("creating a pod: want refused %t, got: %w", l.refused, err)
 		}
-		if counted && measuring.Load() {
+		if measuring.Load() {
 			latency = append(latency, time.Since(start))
 		}
 		_ = pause(ctx, l.think)

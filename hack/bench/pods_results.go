@@ -28,6 +28,8 @@ const (
 	apiServerCPU
 	etcdCPU
 	ownCPU
+	// totalCPU is that of the API server, of etcd, and its own.
+	totalCPU
 	ownMemory
 	// Heap is what was allocated: unlike CPU time it doesn't depend on what else the machine does.
 	apiServerHeap
@@ -64,6 +66,7 @@ var columns = [figureCount]struct {
 	apiServerCPU:  {"API server CPU", "%.2f", perRequest},
 	etcdCPU:       {"etcd CPU", "%.2f", perRequest},
 	ownCPU:        {"its own CPU", "%.2f", perRequest},
+	totalCPU:      {"CPU of all", "%.2f", alone},
 	ownMemory:     {"its memory MiB", "%.0f", alone},
 	apiServerHeap: {"API server KiB", "%.0f", perRequest},
 	ownHeap:       {"its own KiB", "%.0f", perRequest},

@@ -105,12 +105,12 @@ func takeTurns(
 // turn measures a variant under the load.
 func (w *podsWorld) turn(ctx context.Context, v variant, s setup, l load) (measured turn, err error) {
 	err = w.during(ctx, v, s, l.clients, func(running *running) error {
-		meter := &meter{world: w, running: running}
-		sample, err := l.apply(ctx, w, meter.begin)
+		meter := &meter{world: w, running: running, quick: l.cold}
+		sample, err := l.apply(ctx, w, meter)
 		if err != nil {
 			return err
 		}
-		measured, err = meter.end(ctx, sample)
+		measured, err = meter.turn(ctx, sample)
 		return err
 	})
 	return measured, err
