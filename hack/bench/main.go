@@ -4,7 +4,7 @@
 // Command bench measures what a shared quota costs on a real control plane. Each subcommand
 // explains itself where it begins: pods.go, scale.go.
 //
-// What the subcommands share is in cluster.go, metrics.go and wait.go.
+// What the subcommands share is in cluster.go, goals.go, metrics.go and wait.go.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -43,6 +44,9 @@ func main() {
 	os.Exit(commands[os.Args[1]](os.Args[2:]))
 }
 
+// resultsDir has the figures that docs/benchmarks.md shows.
+const resultsDir = "hack/bench/results"
+
 // measuring is what the commands are told that measure on a control plane of their own.
 type measuring struct {
 	manager, assets, json string
@@ -52,7 +56,14 @@ func (m *measuring) bind(flags *flag.FlagSet) {
 	flags.StringVar(&m.manager, "manager", "bin/manager", "the operator's binary")
 	flags.StringVar(&m.assets, "assets", cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), "bin/k8s"),
 		"directory of etcd, kube-apiserver, kube-controller-manager and kubectl")
-	flags.StringVar(&m.json, "json", os.Getenv("BENCH_JSON"), "file to write the figures to, as JSON")
+	flags.StringVar(&m.json, "json", os.Getenv("BENCH_JSON"),
+		"file to write the figures to, as JSON; empty for that in "+resultsDir+" if everything was measured")
+}
+
+// keep writes the figures of a complete run to where the command page finds them.
+func (m *measuring) keep(name string, figures any) error {
+	stored := measuring{json: filepath.Join(resultsDir, name)}
+	return stored.write(figures)
 }
 
 // write writes the figures for a program to read, where that was asked for.

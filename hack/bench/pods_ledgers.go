@@ -75,7 +75,7 @@ func (w *podsWorld) commit(ctx context.Context, held int) (measured turn, err er
 	measured.figures[rate] = writes / time.Since(began).Seconds()
 	err = m.end(ctx)
 	for _, cpu := range []figure{apiServerCPU, etcdCPU} {
-		measured.figures[cpu] = (m.after[cpu] - m.before[cpu]) / writes
+		measured.figures[cpu] = (m.after.figures[cpu] - m.before.figures[cpu]) / writes
 	}
 	err = errors.Join(err, w.api.Get(ctx, client.ObjectKeyFromObject(quotaLedger), quotaLedger))
 	measured.figures[ledgerBytes] = float64(ledgerstore.Size(quotaLedger))

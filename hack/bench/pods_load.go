@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,7 @@ type load struct {
 type sample struct {
 	took    time.Duration
 	latency []time.Duration
+	failed  int64
 }
 
 // apply runs the load, and has the meter read when measuring begins and when it ends. Clients go on until
@@ -46,12 +48,13 @@ func (l load) apply(ctx context.Context, w *podsWorld, m *meter) (sample, error)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var measuring, done atomic.Bool
+	var failures atomic.Int64
 	results := make([][]time.Duration, l.clients)
 	var clients sync.WaitGroup
 	start := func() {
 		for i := range l.clients {
 			clients.Go(func() {
-				latency, err := l.client(ctx, w, i, &measuring, &done)
+				latency, err := l.client(ctx, w, i, &measuring, &done, &failures)
 				results[i] = latency
 				if err != nil {
 					cancel(err)
@@ -78,12 +81,14 @@ func (l load) apply(ctx context.Context, w *podsWorld, m *meter) (sample, error)
 	if cause := context.Cause(ctx); cause != nil {
 		return sample{}, cause
 	}
-	return sample{took: took, latency: slices.Concat(results...)}, err
+	return sample{took: took, latency: slices.Concat(results...), failed: failures.Load()}, err
 }
 
 // client sends one request after another, and returns the latencies of those that ended while measuring.
 // Those that were under way when it began are as many as those that are when it ends, which aren't counted.
-func (l load) client(ctx context.Context, w *podsWorld, i int, measuring, done *atomic.Bool) ([]time.Duration, error) {
+func (l load) client(
+	ctx context.Context, w *podsWorld, i int, measuring, done *atomic.Bool, failures *atomic.Int64,
+) ([]time.Duration, error) {
 	if l.workloads {
 		return applyWorkloads(ctx, w, i, measuring, done)
 	}
@@ -93,6 +98,10 @@ func (l load) client(ctx context.Context, w *podsWorld, i int, measuring, done *
 	for n := 0; !done.Load(); n++ {
 		start := time.Now()
 		_, err := pods.Create(ctx, pod(namespace, fmt.Sprintf("pod-%d-%d", i, n)), metav1.CreateOptions{})
+		if isUnanswered(err) {
+			failures.Add(1)
+			continue
+		}
 		if wanted := l.refused == apierrors.IsForbidden(err) && (err == nil || l.refused); !wanted {
 			return nil, fmt.Errorf("creating a pod: want refused %t, got: %w", l.refused, err)
 		}
@@ -102,4 +111,9 @@ func (l load) client(ctx context.Context, w *podsWorld, i int, measuring, done *
 		_ = pause(ctx, l.think)
 	}
 	return latency, nil
+}
+
+// isUnanswered reports whether a request failed because a webhook could not be called.
+func isUnanswered(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
