@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bench measures what a shared quota costs on a real control plane. Each subcommand
-// explains itself where it begins: pods.go, scale.go.
+// explains itself where it begins: pods.go, scale.go, page.go.
 //
 // What the subcommands share is in cluster.go, goals.go, metrics.go and wait.go.
 package main
@@ -29,6 +29,7 @@ const exitUsage = 2
 const help = `Usage of bench:
   bench pods   measures what admission costs, beside its alternatives
   bench scale  measures how counting grows with the number of objects
+  bench page   renders docs/benchmarks.md from what both have stored
 bench COMMAND -h lists the flags of a command.
 `
 
@@ -36,7 +37,7 @@ func main() {
 	// What the clients and the control plane's helpers log is of no use here.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	commands := map[string]func(args []string) int{"pods": runPods, "scale": runScale}
+	commands := map[string]func(args []string) int{"pods": runPods, "scale": runScale, "page": runPage}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
 		fmt.Fprint(os.Stderr, help)
 		os.Exit(exitUsage)
