@@ -146,7 +146,8 @@ func withOperator(ctx context.Context, w *podsWorld, rounds int, s setup, measur
 // during starts a variant, and stops it when do has returned.
 func (w *podsWorld) during(ctx context.Context, v variant, s setup, clients int, do func(*running) error) (err error) {
 	if s.fresh {
-		defer w.renew()()
+		back := w.renew()
+		defer back()
 	}
 	if err := w.ensure(ctx, s.namespaces, clients); err != nil {
 		return err
