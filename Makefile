@@ -26,7 +26,7 @@ RACE ?= $(if $(shell command -v $$(go env CC)),-race)
 ## SIMULATE: how long simulate goes on
 SIMULATE ?= 10m
 ## SCREENSHOTS: directory for pictures of the Headlamp plugin; unset: none
-## BENCH_ARGS: further arguments of bench, such as -only REGEXP, -rounds N, and of bench-scale, such as -wake
+## BENCH_ARGS: further arguments of bench, such as -short, -only REGEXP, -rounds N, and of bench-scale, such as -wake
 ## OUT: directory below which generate, manifests, api-docs, bundle and chart write
 OUT ?= .
 ## IMG: name of the container image
@@ -283,10 +283,10 @@ test-faults: controlplane test-manager ## Kill, pause and cut off replicas and t
 
 ##@ Measure
 
-bench: controlplane build ## Measure admission on a real control plane, against no quota, the cheapest webhook and native ResourceQuota. BENCH_JSON: file for the figures.
-	@$(PLAIN) go run ./hack/bench pods -manager bin/manager -assets "$(ASSETS)" $(BENCH_ARGS)
-bench-scale: controlplane build ## Measure counting with 50,000 pods on a real control plane: time, memory, growth. BENCH_JSON: file for the figures.
-	@$(PLAIN) go run ./hack/bench scale -manager bin/manager -assets "$(ASSETS)" -crds config/crd/bases $(BENCH_ARGS)
+bench: controlplane build ## Measure admission on a real control plane, against no quota, the cheapest webhook and native ResourceQuota, and render docs/benchmarks.md. BENCH_JSON: file for the figures; unset: hack/bench/results, if complete.
+	@$(PLAIN) go run ./hack/bench pods -manager bin/manager -assets "$(ASSETS)" $(BENCH_ARGS) && $(PLAIN) go run ./hack/bench page
+bench-scale: controlplane build ## Measure counting with 50,000 pods on a real control plane: time, memory, growth, and render docs/benchmarks.md. BENCH_JSON: as of bench.
+	@$(PLAIN) go run ./hack/bench scale -manager bin/manager -assets "$(ASSETS)" -crds config/crd/bases $(BENCH_ARGS) && $(PLAIN) go run ./hack/bench page
 
 ##@ Verify (these only check)
 

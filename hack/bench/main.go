@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bench measures what a shared quota costs on a real control plane. Each subcommand
-// explains itself where it begins: pods.go, scale.go.
+// explains itself where it begins: pods.go, scale.go, page.go.
 //
-// What the subcommands share is in cluster.go, metrics.go and wait.go.
+// What the subcommands share is in cluster.go, goals.go, metrics.go and wait.go.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -28,6 +29,7 @@ const exitUsage = 2
 const help = `Usage of bench:
   bench pods   measures what admission costs, beside its alternatives
   bench scale  measures how counting grows with the number of objects
+  bench page   renders docs/benchmarks.md from what both have stored
 bench COMMAND -h lists the flags of a command.
 `
 
@@ -35,13 +37,16 @@ func main() {
 	// What the clients and the control plane's helpers log is of no use here.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	commands := map[string]func(args []string) int{"pods": runPods, "scale": runScale}
+	commands := map[string]func(args []string) int{"pods": runPods, "scale": runScale, "page": runPage}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
 		fmt.Fprint(os.Stderr, help)
 		os.Exit(exitUsage)
 	}
 	os.Exit(commands[os.Args[1]](os.Args[2:]))
 }
+
+// resultsDir has the figures that docs/benchmarks.md shows.
+const resultsDir = "hack/bench/results"
 
 // measuring is what the commands are told that measure on a control plane of their own.
 type measuring struct {
@@ -52,7 +57,14 @@ func (m *measuring) bind(flags *flag.FlagSet) {
 	flags.StringVar(&m.manager, "manager", "bin/manager", "the operator's binary")
 	flags.StringVar(&m.assets, "assets", cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), "bin/k8s"),
 		"directory of etcd, kube-apiserver, kube-controller-manager and kubectl")
-	flags.StringVar(&m.json, "json", os.Getenv("BENCH_JSON"), "file to write the figures to, as JSON")
+	flags.StringVar(&m.json, "json", os.Getenv("BENCH_JSON"),
+		"file to write the figures to, as JSON; empty for that in "+resultsDir+" if everything was measured")
+}
+
+// keep writes the figures of a complete run to where the command page finds them.
+func (m *measuring) keep(name string, figures any) error {
+	stored := measuring{json: filepath.Join(resultsDir, name)}
+	return stored.write(figures)
 }
 
 // write writes the figures for a program to read, where that was asked for.

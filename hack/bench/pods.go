@@ -22,7 +22,9 @@ type podsOptions struct {
 	compare string
 	rounds  int
 	seconds int
-	only    string
+	// short is for a quick look: its figures aren't for the page.
+	short bool
+	only  string
 	// variants is a regular expression of those that take turns.
 	variants string
 	// config is the directory of what installs the operator.
@@ -40,6 +42,7 @@ func parsePods(args []string) podsOptions {
 	flags.StringVar(&o.compare, "compare", "", "the binary of another build of the operator, to take turns with this one's")
 	flags.IntVar(&o.rounds, "rounds", 3, "how many turns each variant takes")
 	flags.IntVar(&o.seconds, "seconds", 4, "how long each turn measures")
+	flags.BoolVar(&o.short, "short", false, "one round of 2 s a turn, whose figures aren't stored for the page")
 	flags.StringVar(&o.only, "only", "", "regular expression of the scenarios to run; empty for all")
 	flags.StringVar(&o.variants, "variants", "", "regular expression of the variants that take turns; empty for all")
 	flags.StringVar(&o.config, "config", "config", "directory of what installs the operator")
@@ -47,6 +50,9 @@ func parsePods(args []string) podsOptions {
 	flags.StringVar(&o.allowHealth, "allow-health", "", "internal: the address at which it is probed")
 	flags.StringVar(&o.certDir, "cert-dir", "", "internal: its certificate")
 	_ = flags.Parse(args)
+	if o.short {
+		o.rounds, o.seconds = 1, 2
+	}
 	return o
 }
 
@@ -100,16 +106,24 @@ func (o *podsOptions) run(ctx context.Context) error {
 }
 
 func (o *podsOptions) measure(ctx context.Context, world *podsWorld, only *regexp.Regexp) error {
-	results := &results{Machine: hardware(), Rounds: o.rounds, Seconds: o.seconds}
+	results := &results{Machine: hardware(), Date: time.Now().Format(time.DateOnly), Rounds: o.rounds, Seconds: o.seconds}
+	var failures error
 	for _, scenario := range scenarios(time.Duration(o.seconds) * time.Second) {
-		if !only.MatchString(scenario.name) {
+		if !only.MatchString(scenario.name) || ctx.Err() != nil {
 			continue
 		}
 		if err := scenario.run(ctx, world, o.rounds, results); err != nil {
-			results.Ratios = results.ratios()
-			return errors.Join(fmt.Errorf("scenario %s: %w", scenario.name, err), o.write(results))
+			failures = errors.Join(failures, fmt.Errorf("scenario %s: %w", scenario.name, err))
 		}
 	}
-	results.Ratios = results.ratios()
-	return errors.Join(results.print(os.Stdout), o.write(results))
+	results.Goals = results.goals()
+	return errors.Join(results.print(os.Stdout), o.store(results, failures == nil && ctx.Err() == nil), failures, ctx.Err())
+}
+
+// store writes the figures where they are wanted. Only those of all scenarios and variants, of one build, are for the page.
+func (o *podsOptions) store(results *results, complete bool) error {
+	if o.json == "" && complete && o.only == "" && o.variants == "" && o.compare == "" && !o.short {
+		return o.keep("pods.json", results)
+	}
+	return o.write(results)
 }

@@ -25,8 +25,8 @@ const (
 // measureRegrant fills a quota and then moves one pod from namespace to
 // namespace. It measures from the answer to a deletion to the answer that
 // grants the next creation elsewhere, and counts the refusals between them.
-func measureRegrant(ctx context.Context, w *podsWorld, _ int, into *results) error {
-	return withOperator(ctx, w, setup{namespaces: 10, pods: "1"}, func(v variant) error {
+func measureRegrant(ctx context.Context, w *podsWorld, rounds int, into *results) error {
+	return withOperator(ctx, w, rounds, setup{namespaces: 10, pods: "1"}, func(v variant) error {
 		if err := w.create(ctx, 0, "pod-0"); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func measureRegrant(ctx context.Context, w *podsWorld, _ int, into *results) err
 // and no refusal is right.
 func measureChurn(ctx context.Context, w *podsWorld, _ int, into *results) error {
 	limit := fmt.Sprint(churnClients)
-	return withOperator(ctx, w, setup{namespaces: 10, pods: limit}, func(v variant) error {
+	return withOperator(ctx, w, 1, setup{namespaces: 10, pods: limit}, func(v variant) error {
 		latency := make([][]time.Duration, churnClients)
 		var refusals atomic.Int64
 		var clients errgroup.Group

@@ -23,11 +23,15 @@ const (
 	p50
 	p99
 	refused
+	// failed are the requests that a webhook answered neither way, also while warming up.
+	failed
 	// call is how long the API server waited for webhooks.
 	call
 	apiServerCPU
 	etcdCPU
 	ownCPU
+	// totalCPU is that of the API server, of etcd, and its own.
+	totalCPU
 	ownMemory
 	// Heap is what was allocated: unlike CPU time it doesn't depend on what else the machine does.
 	apiServerHeap
@@ -46,8 +50,9 @@ const (
 type per int
 
 const (
-	alone per = iota // no running total
-	perRequest
+	alone      per = iota // no running total
+	perRequest            // of those that clients completed while measuring
+	perServed             // of those that the API server has counted among its metrics
 	perSecond
 )
 
@@ -60,14 +65,16 @@ var columns = [figureCount]struct {
 	p50:           {"p50 ms", "%.1f", alone},
 	p99:           {"p99 ms", "%.1f", alone},
 	refused:       {"refused", "%.0f", alone},
-	call:          {"call ms", "%.2f", perRequest},
+	failed:        {"failed", "%.0f", alone},
+	call:          {"call ms", "%.2f", perServed},
 	apiServerCPU:  {"API server CPU", "%.2f", perRequest},
 	etcdCPU:       {"etcd CPU", "%.2f", perRequest},
 	ownCPU:        {"its own CPU", "%.2f", perRequest},
+	totalCPU:      {"CPU of all", "%.2f", alone},
 	ownMemory:     {"its memory MiB", "%.0f", alone},
-	apiServerHeap: {"API server KiB", "%.0f", perRequest},
-	ownHeap:       {"its own KiB", "%.0f", perRequest},
-	writes:        {"writes/request", "%.2f", perRequest},
+	apiServerHeap: {"API server KiB", "%.0f", perServed},
+	ownHeap:       {"its own KiB", "%.0f", perServed},
+	writes:        {"writes/request", "%.2f", perServed},
 	requests:      {"its requests/s", "%.0f", perSecond},
 	commits:       {"commits/s", "%.1f", perSecond},
 	conflicts:     {"conflicts/s", "%.1f", perSecond},
@@ -108,10 +115,11 @@ type turn struct {
 // results are the figures of all scenarios, in the order of their runs.
 type results struct {
 	Machine   string            `json:"machine"`
+	Date      string            `json:"date"`
 	Rounds    int               `json:"rounds"`
 	Seconds   int               `json:"seconds"`
+	Goals     []goal            `json:"goals"`
 	Scenarios []*scenarioResult `json:"scenarios"`
-	Ratios    []ratio           `json:"ratios"`
 }
 
 type scenarioResult struct {
@@ -176,24 +184,26 @@ func (v *variantResult) all(f figure) []float64 {
 	return all
 }
 
-// print writes the tables for people.
+// print writes the tables for people: the targets are Markdown.
 func (r *results) print(out io.Writer) error {
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "\n%s. Medians of %d rounds of %d s; CPU in ms a request.\n", r.Machine, r.Rounds, r.Seconds)
 	for _, s := range r.Scenarios {
 		s.table(text)
 	}
-	if len(r.Ratios) > 0 {
-		fmt.Fprintf(text, "\nratios\n\nwhat\tmeasured\tleast and most of the rounds\ttarget\t\n")
-		for _, ratio := range r.Ratios {
-			fmt.Fprintf(text, "%s\t%.2f\t%s\t%s\t\n", ratio.What, ratio.Value, ratio.spread(), ratio.Target)
-		}
-	}
-	table := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug|tabwriter.AlignRight)
-	if _, err := io.WriteString(table, text.String()); err != nil {
+	scenarios := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug|tabwriter.AlignRight)
+	if _, err := io.WriteString(scenarios, text.String()); err != nil {
 		return err
 	}
-	return table.Flush()
+	goals, err := table(r.Goals)
+	if err != nil {
+		return err
+	}
+	if err := scenarios.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "\nTargets\n\n%s", goals)
+	return err
 }
 
 // table has a column for each figure that some variant has.
@@ -215,6 +225,14 @@ func (s *scenarioResult) table(text *strings.Builder) {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func total(values []float64) float64 {
+	sum := 0.0
+	for _, value := range values {
+		sum += value
+	}
+	return sum
+}
 
 // percentile returns the latency in milliseconds that so many of a hundred requests don't exceed.
 func percentile(latency []time.Duration, percent float64) float64 {

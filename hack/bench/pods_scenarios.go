@@ -31,6 +31,8 @@ func scenarios(duration time.Duration) []scenario {
 		turns(hundred, all, create(100)),
 		turns(many, pair, create(1000)),
 		turns(idle, pair, load{clients: 1, namespaces: 1, duration: duration, think: 50 * time.Millisecond}),
+		atOnce(newTen, few, create(10)),
+		atOnce(newHundred, few, create(100)),
 		turns(trying, []variant{variantDouble, variantTried}, create(10)),
 		exhausted(duration),
 		{freed, measureRegrant},
@@ -50,9 +52,11 @@ const (
 	hundred      = "100 clients"
 	many         = "1000 clients"
 	idle         = "a client that pauses"
-	trying       = "10 clients, and a limit that is tried"
-	full         = "exhausted quota"
-	freed        = "freed capacity"
+	newTen       = "a new quota, 10 clients"
+	newHundred   = "a new quota, 100 clients"
+	trying       = "10 clients, and a second quota in mode Audit"
+	full         = "exhausted quota, 100 clients"
+	freed        = "a freed place granted elsewhere"
 	churned      = "churn at the limit"
 	applied      = "Deployments, 1 client"
 	appliedByTen = "Deployments, 10 clients"
@@ -67,13 +71,23 @@ func turns(name string, variants []variant, l load) scenario {
 	}}
 }
 
-// exhausted has quotas refuse everything, while the allowing webhook allows. What
-// refuses everything without a look is the floor of refusals by a webhook.
+// atOnce has the quota made in each turn, over namespaces that are new, too. The load begins as soon as the quota is
+// enforced, and is measured from then on, for twice as long as others because it isn't steady.
+func atOnce(name string, variants []variant, l load) scenario {
+	l.cold, l.duration = true, 2*l.duration
+	return scenario{name, func(ctx context.Context, w *podsWorld, rounds int, into *results) error {
+		return takeTurns(ctx, w, name, rounds, variants, into, func(variant) (setup, load) {
+			return setup{namespaces: l.namespaces, pods: unlimited, fresh: true}, l
+		})
+	}}
+}
+
+// exhausted has quotas refuse everything. The floor is a webhook that refuses everything without a look.
 func exhausted(duration time.Duration) scenario {
 	return scenario{full, func(ctx context.Context, w *podsWorld, rounds int, into *results) error {
-		variants := []variant{variantAllow, variantRefuse, variantNative, variantDouble}
-		return takeTurns(ctx, w, full, rounds, variants, into, func(v variant) (setup, load) {
-			l := load{clients: 100, namespaces: 100, duration: duration, refused: v.name != allowing}
+		variants := []variant{variantRefuse, variantNative, variantDouble}
+		return takeTurns(ctx, w, full, rounds, variants, into, func(variant) (setup, load) {
+			l := load{clients: 100, namespaces: 100, duration: duration, refused: true}
 			return setup{namespaces: l.namespaces, pods: "0"}, l
 		})
 	}}
@@ -105,23 +119,25 @@ func takeTurns(
 // turn measures a variant under the load.
 func (w *podsWorld) turn(ctx context.Context, v variant, s setup, l load) (measured turn, err error) {
 	err = w.during(ctx, v, s, l.clients, func(running *running) error {
-		meter := &meter{world: w, running: running}
-		sample, err := l.apply(ctx, w, meter.begin)
+		meter := &meter{world: w, running: running, quick: l.cold}
+		sample, err := l.apply(ctx, w, meter)
 		if err != nil {
 			return err
 		}
-		measured, err = meter.end(ctx, sample)
+		measured, err = meter.turn(ctx, sample)
 		return err
 	})
 	return measured, err
 }
 
-// withOperator runs measure once with each number of replicas.
-func withOperator(ctx context.Context, w *podsWorld, s setup, measure func(v variant) error) error {
-	for _, v := range []variant{variantSingle, variantDouble} {
-		err := w.during(ctx, v, s, clientsPerConnection, func(*running) error { return measure(v) })
-		if err != nil {
-			return fmt.Errorf("%s: %w", v.name, err)
+// withOperator runs measure in each round with each number of replicas.
+func withOperator(ctx context.Context, w *podsWorld, rounds int, s setup, measure func(v variant) error) error {
+	for range rounds {
+		for _, v := range []variant{variantSingle, variantDouble} {
+			err := w.during(ctx, v, s, clientsPerConnection, func(*running) error { return measure(v) })
+			if err != nil {
+				return fmt.Errorf("%s: %w", v.name, err)
+			}
 		}
 	}
 	return nil
@@ -129,6 +145,10 @@ func withOperator(ctx context.Context, w *podsWorld, s setup, measure func(v var
 
 // during starts a variant, and stops it when do has returned.
 func (w *podsWorld) during(ctx context.Context, v variant, s setup, clients int, do func(*running) error) (err error) {
+	if s.fresh {
+		back := w.renew()
+		defer back()
+	}
 	if err := w.ensure(ctx, s.namespaces, clients); err != nil {
 		return err
 	}

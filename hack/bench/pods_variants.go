@@ -21,6 +21,8 @@ type setup struct {
 	namespaces int
 	// pods is the limit on pods, a quantity.
 	pods string
+	// fresh: over namespaces that no turn has used.
+	fresh bool
 }
 
 // running is a variant during its turn.
@@ -107,10 +109,11 @@ func limitNatively(ctx context.Context, w *podsWorld, s setup) (*running, error)
 			return client.IgnoreNotFound(w.api.Delete(ctx, nativeQuota(w.namespaces[i], s.pods)))
 		})
 	})
-	for _, namespace := range w.namespaces[:s.namespaces] {
-		if err := w.api.Create(ctx, nativeQuota(namespace, s.pods)); err != nil {
-			return r, err
-		}
+	err = inParallel(ctx, s.namespaces, func(ctx context.Context, i int) error {
+		return w.api.Create(ctx, nativeQuota(w.namespaces[i], s.pods))
+	})
+	if err != nil {
+		return r, err
 	}
 	return r, until(ctx, "native quotas to be counted", func(ctx context.Context) (bool, error) {
 		list := &corev1.ResourceQuotaList{}
@@ -141,7 +144,7 @@ func limitBy(replicas int, preflight quotav1.PreflightMode) func(context.Context
 		if err := w.selectNamespaces(ctx, s.namespaces); err != nil {
 			return r, err
 		}
-		quota := sharedQuota(s.pods)
+		quota := w.sharedQuota(s.pods)
 		quota.Spec.Preflight = preflight
 		if err := w.api.Create(ctx, quota); err != nil {
 			return r, err
@@ -157,7 +160,7 @@ func limitTwice(ctx context.Context, w *podsWorld, s setup) (*running, error) {
 	if err != nil {
 		return r, err
 	}
-	quota := sharedQuota("1")
+	quota := w.sharedQuota("1")
 	quota.Name, quota.Spec.Enforcement.Mode = "bench-tried", quotav1.EnforcementAudit
 	if err := w.api.Create(ctx, quota); err != nil {
 		return r, err
@@ -166,9 +169,9 @@ func limitTwice(ctx context.Context, w *podsWorld, s setup) (*running, error) {
 	return r, until(ctx, "the second quota to be enforced", w.enforced(quota.Name))
 }
 
-func sharedQuota(pods string) *quotav1.ClusterResourceQuota {
+func (w *podsWorld) sharedQuota(pods string) *quotav1.ClusterResourceQuota {
 	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "bench"}}
-	quota.Spec.Selector.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{selectLabel: "all"}}
+	quota.Spec.Selector.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{selectLabel: w.series}}
 	quota.Spec.Quota.Hard = limits(pods)
 	return quota
 }

@@ -21,12 +21,11 @@ func applyWorkloads(ctx context.Context, w *podsWorld, i int, measuring, done *a
 	namespace := w.namespaces[i%len(w.namespaces)]
 	deployments := w.client(i).AppsV1().Deployments(namespace)
 	timed := func(apply func() error) error {
-		counted := measuring.Load()
 		start := time.Now()
 		if err := apply(); err != nil {
 			return fmt.Errorf("applying a Deployment: %w", err)
 		}
-		if counted && measuring.Load() {
+		if measuring.Load() {
 			latency = append(latency, time.Since(start))
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,8 +47,12 @@ type podsWorld struct {
 	floor    *harness.Endpoints
 	// clients are kept from one turn to the next, with their connections.
 	clients []kubernetes.Interface
-	// namespaces that exist, in the order of their names.
+	// series is what the names of namespaces begin with, and the label of those that a quota selects.
+	series string
+	// namespaces of the series that exist, in the order of their names.
 	namespaces []string
+	// renewed counts the other series.
+	renewed int
 }
 
 func newPodsWorld(cluster *harness.Cluster, manager string) (*podsWorld, error) {
@@ -55,7 +60,7 @@ func newPodsWorld(cluster *harness.Cluster, manager string) (*podsWorld, error) 
 	if err != nil {
 		return nil, err
 	}
-	w := &podsWorld{cluster: cluster, manager: manager, api: api}
+	w := &podsWorld{cluster: cluster, manager: manager, api: api, series: "bench"}
 	w.certDir, err = w.makeCertificate()
 	return w, err
 }
@@ -63,7 +68,7 @@ func newPodsWorld(cluster *harness.Cluster, manager string) (*podsWorld, error) 
 // ensure makes as many namespaces and connections as a scenario needs.
 func (w *podsWorld) ensure(ctx context.Context, namespaces, clients int) error {
 	for len(w.namespaces) < namespaces {
-		name := fmt.Sprintf("bench-%04d", len(w.namespaces))
+		name := fmt.Sprintf("%s-%04d", w.series, len(w.namespaces))
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := w.api.Create(ctx, namespace); err != nil {
 			return err
@@ -80,23 +85,28 @@ func (w *podsWorld) ensure(ctx context.Context, namespaces, clients int) error {
 	return nil
 }
 
+// renew begins another series, without namespaces, until back is called.
+func (w *podsWorld) renew() (back func()) {
+	series, namespaces := w.series, w.namespaces
+	w.renewed++
+	w.series, w.namespaces = fmt.Sprintf("new-%d", w.renewed), nil
+	return func() { w.series, w.namespaces = series, namespaces }
+}
+
 func (w *podsWorld) client(i int) kubernetes.Interface {
 	return w.clients[i%len(w.clients)]
 }
 
 // selectNamespaces labels the first n namespaces, and no others.
 func (w *podsWorld) selectNamespaces(ctx context.Context, n int) error {
-	for i, name := range w.namespaces {
+	return inParallel(ctx, len(w.namespaces), func(ctx context.Context, i int) error {
 		value := "null"
 		if i < n {
-			value = `"all"`
+			value = strconv.Quote(w.series)
 		}
 		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, selectLabel, value))
-		if err := w.api.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch); err != nil {
-			return err
-		}
-	}
-	return nil
+		return w.api.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespaces[i]}}, patch)
+	})
 }
 
 // clear deletes all pods.

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -48,20 +49,20 @@ func TestPercentile(t *testing.T) {
 
 // The machine halves its speed in the second round: that is no difference between
 // the variants, which the ratio of their medians would make of it.
-func TestRatiosCompareWithinRounds(t *testing.T) {
+func TestGoalsCompareWithinRounds(t *testing.T) {
 	results := &results{}
 	for _, rates := range [][2]float64{{1000, 800}, {500, 450}, {900, 630}} {
 		results.add(many, allowing, turn{figures: figures{rate: rates[0]}})
 		results.add(many, double, turn{figures: figures{rate: rates[1]}})
 	}
-	want := []ratio{{
-		What: "1000 clients: operator against the allowing webhook", Value: 0.8, Rounds: []float64{0.8, 0.9, 0.7},
-	}}
-	got := results.ratios()
-	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
-		t.Errorf("ratios (-want,+got):\n%s", diff)
+	want := goal{
+		What: "1000 clients: rate against the allowing webhook", Value: 0.8, Target: "≥ 0.85", Rounds: []float64{0.8, 0.9, 0.7},
 	}
-	if spread := got[0].spread(); spread != "0.70 to 0.90" {
+	got := results.goals()[0]
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("goals (-want,+got):\n%s", diff)
+	}
+	if spread := got.spread(); spread != "0.70 to 0.90" {
 		t.Errorf("spread: got %q, want 0.70 to 0.90", spread)
 	}
 }
@@ -74,8 +75,33 @@ func TestAClientThatPausesIsComparedByItsLatency(t *testing.T) {
 			results.add(idle, variant, turn{latency: []time.Duration{latency}})
 		}
 	}
-	want := []ratio{{What: "a client that pauses: p50 above the allowing webhook's, ms", Value: 5, Rounds: []float64{4, 6}}}
-	if diff := cmp.Diff(want, results.ratios(), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
-		t.Errorf("ratios (-want,+got):\n%s", diff)
+	want := goal{What: "a client that pauses: p50 above the allowing webhook's, ms", Value: 5, Rounds: []float64{4, 6}}
+	if diff := cmp.Diff(want, results.goals()[0], cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("goals (-want,+got):\n%s", diff)
+	}
+}
+
+// A figure that is zero is one that was measured.
+func TestAGoalWithoutAnotherVariantIsTheFigureItself(t *testing.T) {
+	results := &results{}
+	results.add(one, double, turn{figures: figures{writes: 0.1}})
+	results.add(hundred, double, turn{})
+	want := []goal{
+		{What: "1 client: writes for each request", Value: 0.1, Target: "≤ 0.2", Rounds: []float64{0.1}},
+		{What: "100 clients: writes for each request", Target: "≤ 0.05", Rounds: []float64{0}},
+		{What: "all scenarios: requests that failed", Target: "≤ 0"},
+	}
+	if diff := cmp.Diff(want, results.goals()); diff != "" {
+		t.Errorf("goals (-want,+got):\n%s", diff)
+	}
+}
+
+func TestRequestsThatFailAreAGoalThatIsMissed(t *testing.T) {
+	results := &results{}
+	results.add(many, double, turn{figures: figures{failed: 3}})
+	got := results.goals()
+	text, err := table(got[len(got)-1:])
+	if want := "| all scenarios: requests that failed | **3.00** |  | ≤ 0 |"; err != nil || !strings.Contains(text, want) {
+		t.Errorf("want %q, got %v and\n%s", want, err, text)
 	}
 }
