@@ -228,17 +228,17 @@ func (m *Machine) drop(b *batch) {
 }
 
 // conclude answers the batch, or parks its charges. If the ledger was read live for a refusal, charges whose patience
-// ends within the next pace are refused on the same read. Without a read, charges whose patience ended during the write
+// ends within half a pace are refused on the same read. Without a read, charges whose patience ended during the write
 // wait for one: they may not have been judged by the newest spec.
 func (m *Machine) conclude(b *batch) {
 	due := m.now
 	if b.age == live {
-		due = due.Add(m.options.Pace)
+		due = due.Add(m.options.Pace / 2)
 	}
 	for _, entry := range b.entries {
 		waits := entry.patient(due) || b.age != live && entry.lacksRoom()
 		if waits && !entry.abandoned && m.life != ended {
-			m.parked = append(m.parked, entry)
+			m.park(entry)
 			continue
 		}
 		m.answer(entry)

@@ -27,6 +27,8 @@ type entry struct {
 	until time.Time
 	// doubtful: a write of it failed that may have happened.
 	doubtful bool
+	// parked: it was denied and has waited for room.
+	parked bool
 	// abandoned: the caller has gone.
 	abandoned bool
 

@@ -34,6 +34,7 @@ type Machine struct {
 	settling settling
 	escrow   escrow
 	life     life
+	relieved relief
 
 	// now and effects are of the Step under way.
 	now     time.Time
@@ -91,10 +92,11 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 // than the stored one.
 func (m *Machine) Current() Snapshot { return m.known.snapshot }
 
-// Patience returns how long a charge that arrives now waits for room. The more
-// charges wait already, the shorter: freed room is theirs first.
+// Patience returns how long a charge that arrives now waits for room. The more charges wait already, the shorter: freed room is
+// theirs first. But if room was freed for many of late, as many more may wait.
 func (m *Machine) Patience() time.Duration {
-	return m.options.Patience * crowd / time.Duration(crowd+len(m.parked)+m.charges)
+	crowd := time.Duration(leastCrowd + m.relieved.lately(m.now))
+	return m.options.Patience * crowd / (crowd + time.Duration(len(m.parked)+m.charges))
 }
 
 // Idle reports whether no caller waits and nothing is under way.
@@ -116,7 +118,7 @@ func (m *Machine) charge(event Charge) {
 	}
 	added := &entry{id: event.ID, kind: kind, charge: &event.Charge, patience: event.Patience}
 	if m.lacksRoom(added) {
-		m.parked = append(m.parked, added)
+		m.park(added)
 		return
 	}
 	m.enqueue(added)
@@ -132,6 +134,12 @@ func (m *Machine) lacksRoom(added *entry) bool {
 	m.escrow.localise(m.known.snapshot)
 	added.pending = m.escrow.local.Judge(*added.charge)
 	return added.denied() && added.patient(m.now)
+}
+
+// park has a denied charge wait for room.
+func (m *Machine) park(e *entry) {
+	e.parked = true
+	m.parked = append(m.parked, e)
 }
 
 func (m *Machine) edit(event Edit) {
@@ -248,6 +256,9 @@ func (m *Machine) answer(e *entry) {
 	if e.pending == nil {
 		m.fail(e, ErrNoLedger)
 		return
+	}
+	if e.parked && e.granted() {
+		m.relieved.note(m.now)
 	}
 	if e.id != 0 && !e.abandoned {
 		m.emit(Answer{ID: e.id, Decision: e.pending})

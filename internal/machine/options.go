@@ -44,6 +44,8 @@ const (
 	behindEvery = time.Second
 	// untakenFor is how long the ledger does not take the count before that is reported.
 	untakenFor = 5 * time.Second
-	// crowd is how many charges that wait halve the patience of one more.
-	crowd = 30
+	// leastCrowd is how many charges that wait halve the patience of one more, if none that waited was granted of late.
+	leastCrowd = 10
+	// reliefFor is how long a charge that waited and was granted counts as one of late, at least.
+	reliefFor = 5 * time.Second
 )

@@ -113,3 +113,28 @@ func earlier(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// relief counts the charges that waited for room and were granted, in the interval under way and the one before it.
+type relief struct {
+	since       time.Time
+	now, before int
+}
+
+func (r *relief) roll(now time.Time) {
+	switch passed := now.Sub(r.since); {
+	case passed >= 2*reliefFor:
+		*r = relief{since: now}
+	case passed >= reliefFor:
+		*r = relief{since: r.since.Add(reliefFor), before: r.now}
+	}
+}
+
+func (r *relief) note(now time.Time) {
+	r.roll(now)
+	r.now++
+}
+
+func (r *relief) lately(now time.Time) int {
+	r.roll(now)
+	return r.now + r.before
+}

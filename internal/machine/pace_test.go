@@ -6,6 +6,8 @@ package machine
 import (
 	"testing"
 	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 const ms = time.Millisecond
@@ -46,6 +48,41 @@ func TestTheNextBatchIsDue(t *testing.T) {
 			test.situation.lastBatch = at(0)
 			if got := options.nextBatch(test.situation); !got.Equal(test.want) {
 				t.Errorf("got %s after the last batch, want %s", got.Sub(at(0)), test.want.Sub(at(0)))
+			}
+		})
+	}
+}
+
+// Places that became free go to charges that wait. So a charge waits the shorter the more others do, but not while about as many
+// are granted as wait.
+func TestPatience(t *testing.T) {
+	options := Options{Patience: 150 * ms, MaxWaiting: 1000}
+	for name, test := range map[string]struct {
+		parked, relieved int
+		after            time.Duration
+		want             time.Duration
+	}{
+		"whole, for a lone client":                   {want: 150 * ms},
+		"half, if ten wait":                          {parked: 10, want: 75 * ms},
+		"a sixth, if fifty wait":                     {parked: 50, want: 25 * ms},
+		"nearly whole, if many were granted of late": {parked: 50, relieved: 990, want: 142857 * time.Microsecond},
+		"the same five seconds later":                {parked: 50, relieved: 990, after: 5 * time.Second, want: 142857 * time.Microsecond},
+		"a sixth again, if that is ten seconds past": {parked: 50, relieved: 990, after: 10 * time.Second, want: 25 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := New(options)
+			m.now = at(0)
+			for range test.parked {
+				m.park(&entry{})
+			}
+			for range test.relieved {
+				m.answer(&entry{parked: true, pending: ledger.Granted{}})
+			}
+			m.answer(&entry{parked: true, pending: ledger.Denied{}})
+			m.answer(&entry{pending: ledger.Granted{}})
+			m.now = at(test.after)
+			if got := m.Patience().Truncate(time.Microsecond); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}
