@@ -206,15 +206,18 @@ func (p *Production) environment() []string {
 	return environment
 }
 
-// variable returns the value of one of the container's variables. The only field that
-// is known is the namespace.
+// variable returns the value of one of the container's variables. The only fields that are known are the namespace and the
+// limit of memory.
 func (p *Production) variable(name string) string {
 	for _, variable := range p.container.Env {
-		if variable.Name == name && variable.ValueFrom != nil {
-			return p.deployment.Namespace
-		}
-		if variable.Name == name {
+		switch {
+		case variable.Name != name:
+		case variable.ValueFrom == nil:
 			return variable.Value
+		case variable.ValueFrom.ResourceFieldRef != nil:
+			return strconv.FormatInt(p.container.Resources.Limits.Memory().Value(), 10)
+		default:
+			return p.deployment.Namespace
 		}
 	}
 	return ""
