@@ -33,9 +33,9 @@ type EscrowOptions struct {
 	Parts int64
 }
 
-// The grants that are not recorded may take one part in so many of what the known ledger leaves free of ledger.MaxBytes,
-// and at least one part in so many of ledger.MaxBytes. With eight replicas, the ledger is at most a third larger than that
-// once all have recorded: etcd takes it.
+// Grants that are not recorded may take one part in so many of the bytes that the known ledger leaves free below
+// ledger.MaxBytes, and at least one part in so many of ledger.MaxBytes. Once eight replicas have recorded theirs, the ledger is at most
+// a third larger than that: etcd takes it.
 const (
 	unrecordedOfFree = 6
 	unrecordedOfAll  = 16
