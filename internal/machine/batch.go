@@ -99,8 +99,9 @@ func (m *Machine) beginBatch(s situation) {
 	edits := slices.DeleteFunc(slices.Clone(m.queue), func(e *entry) bool { return e.charge != nil })
 	charges := slices.DeleteFunc(m.queue, func(e *entry) bool { return e.charge == nil })
 	if len(edits) > 0 || b.settles || s.parked && (s.fresher || !m.now.Before(s.patience)) {
-		edits, m.parked = append(edits, m.parked...), nil
+		charges, m.parked = append(m.parked, charges...), nil
 	}
+	slices.SortStableFunc(charges, func(a, b *entry) int { return a.arrival - b.arrival })
 	b.entries = slices.Concat(edits, charges)
 	b.base = m.known.snapshot
 	if m.known.usable() {

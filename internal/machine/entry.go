@@ -13,6 +13,8 @@ import (
 type entry struct {
 	id   RequestID
 	kind kind
+	// arrival is the number of a charge, in order of arrival.
+	arrival int
 	// charge is nil for an edit.
 	charge *ledger.Charge
 	// patience is until when a denial is withheld.

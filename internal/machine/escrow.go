@@ -34,10 +34,11 @@ type EscrowOptions struct {
 }
 
 // Grants that are not recorded may take one part in so many of the bytes that the known ledger leaves free below
-// ledger.MaxBytes, and at least one part in so many of ledger.MaxBytes. Once eight replicas have recorded theirs, the ledger is at most
-// a third larger than that: etcd takes it.
+// ledger.MaxBytes, and at least one part in so many of ledger.MaxBytes. Even if another replica fills the ledger meanwhile, it is at
+// most half as large again once four more have recorded theirs: etcd takes it. If it didn't, the room would stay reserved until
+// enough is settled.
 const (
-	unrecordedOfFree = 6
+	unrecordedOfFree = 8
 	unrecordedOfAll  = 16
 )
 

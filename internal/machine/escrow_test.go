@@ -76,7 +76,7 @@ func TestGrantsThatAreNotRecordedAreBounded(t *testing.T) {
 		granted++
 	}
 	size := charge(1000, 1).Charge.Reservation.Size()
-	if most := ledger.MaxBytes / 6 / size; granted < most*9/10 || granted > most*11/10 {
+	if most := ledger.MaxBytes / 8 / size; granted < most*9/10 || granted > most*11/10 {
 		t.Errorf("%d grants of %d bytes were left unrecorded, want about %d", granted, size, most)
 	}
 }

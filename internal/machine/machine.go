@@ -15,12 +15,13 @@ type Machine struct {
 	options Options
 
 	// queue has the entries that arrived since the last batch, in order of
-	// arrival.
-	queue []*entry
+	// arrival, and arrivals is the number of the newest charge.
+	queue    []*entry
+	arrivals int
 	// charges is how many of the queue are charges.
 	charges int
-	// parked are charges that would be denied and whose patience isn't over, in
-	// order of arrival. They are in every batch that may have room for them.
+	// parked are charges that would be denied and whose patience isn't over. They are in every batch that may have room for
+	// them.
 	parked []*entry
 	// work is the batch under way; nil for none.
 	work *batch
@@ -116,7 +117,8 @@ func (m *Machine) charge(event Charge) {
 	if event.Probe {
 		kind = probing
 	}
-	added := &entry{id: event.ID, kind: kind, charge: &event.Charge, patience: event.Patience}
+	m.arrivals++
+	added := &entry{id: event.ID, kind: kind, arrival: m.arrivals, charge: &event.Charge, patience: event.Patience}
 	if m.lacksRoom(added) {
 		m.park(added)
 		return
@@ -125,10 +127,10 @@ func (m *Machine) charge(event Charge) {
 }
 
 // lacksRoom reports whether a charge is denied by all that is known, so that it waits for room without a batch that would
-// find the same. A batch under way may make room, and so may the return of an escrow.
+// find the same. A batch under way may make room, and so may a settle that is due, and the return of an escrow.
 func (m *Machine) lacksRoom(added *entry) bool {
 	state := &m.known.snapshot.State
-	if m.life == ended || m.work != nil || m.known.doubt != none || !m.known.usable() || len(state.Escrows)+len(m.escrow.granted) > 0 {
+	if m.life == ended || m.work != nil || m.settling.isDue() || m.known.doubt != none || !m.known.usable() || len(state.Escrows)+len(m.escrow.granted) > 0 {
 		return false
 	}
 	m.escrow.localise(m.known.snapshot)

@@ -155,6 +155,37 @@ func TestAChargeThatLacksRoomWaitsForNoBatch(t *testing.T) {
 	s.step(ms, written(11), "committed", "answer 3: Granted")
 }
 
+// A charge that waits for a batch comes before one that arrived later and lacks room.
+func TestChargesAreJudgedInOrderOfArrival(t *testing.T) {
+	s := tell(t, Options{Pace: 40 * ms, Patience: time.Second})
+	s.step(0, Seen{Snapshot: stored(7, 0)})
+	s.step(0, charge(1, 10), "swap 7: used 0, 1 reserved")
+	s.step(0, charge(2, 10))
+	s.step(0, charge(3, 10))
+	s.step(0, written(8), "committed", "answer 1: Granted", "swap 8: used 0, 3 reserved")
+	s.step(0, written(9), "committed", "answer 2: Granted", "answer 3: Granted")
+	first, second := charge(4, 4), charge(5, 4)
+	second.Charge.Reservation.Amounts = podsList(2)
+	second.Patience = s.now.Add(time.Second)
+	s.step(ms, first, "wake after 79ms")
+	s.step(0, second, "wake after 79ms")
+	key := charge(3, 0).Charge.Reservation.Key()
+	s.step(79*ms, Edit{ID: 9, Change: func(draft *ledger.Draft) { draft.Release(key) }}, "swap 9: used 0, 3 reserved")
+	s.step(0, written(10), "committed", "answer 9: Granted", "answer 4: Granted", "wake after 920ms")
+}
+
+// The settle that is due may make room.
+func TestAChargeThatLacksRoomWaitsForASettleThatIsDue(t *testing.T) {
+	s := tell(t, Options{Pace: 40 * ms})
+	s.step(0, Seen{Snapshot: stored(7, 10)})
+	s.counting = true
+	s.machine.settling.need = lazy
+	waits := charge(1, 10)
+	waits.Patience = s.now.Add(150 * ms)
+	s.step(0, waits, "observe 0")
+	s.step(0, Observed{Observation: counted(5, 1)}, "swap 7: used 5, 1 reserved")
+}
+
 func TestAConflictIsJudgedAgainOnWhatWasSeen(t *testing.T) {
 	s := tell(t, Options{})
 	s.step(0, Seen{Snapshot: stored(7, 0)})

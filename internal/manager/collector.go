@@ -4,10 +4,12 @@
 package manager
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
 	"sync"
 )
 
@@ -21,13 +23,27 @@ const (
 	leastPercent = 30
 )
 
-// tuneCollector lets garbage pile up, unless the environment says otherwise.
-func tuneCollector() {
+// memoryLimit is the environment variable that has the container's limit of memory, in bytes.
+const memoryLimit = "MEMORY_LIMIT"
+
+// tuneCollector lets garbage pile up, and keeps the heap below the container's limit of memory as far as it can, unless the
+// environment says otherwise by GOGC and GOMEMLIMIT.
+func tuneCollector() error {
 	if os.Getenv("GOGC") == "" {
 		collector := collector{}
 		collector.follow()
 		afterCollections(collector.follow)
 	}
+	text := os.Getenv(memoryLimit)
+	if text == "" || os.Getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	limit, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || limit <= 0 {
+		return fmt.Errorf("environment variable %s is %q: want a number of bytes", memoryLimit, text)
+	}
+	debug.SetMemoryLimit(limit / 10 * 9) // the runtime doesn't count what the kernel holds for connections
+	return nil
 }
 
 // collector is the garbage collector.

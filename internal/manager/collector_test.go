@@ -27,6 +27,35 @@ func TestPercentFor(t *testing.T) {
 	}
 }
 
+func TestTheMemoryLimitIsNineTenthsOfTheContainers(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
+	t.Setenv("GOGC", "100")
+	for name, test := range map[string]struct {
+		container, own string
+		want           int64
+		fails          bool
+	}{
+		"the container has one":       {container: "1000000000", want: 900_000_000},
+		"GOMEMLIMIT says otherwise":   {container: "1000000000", own: "1GiB", want: 1 << 40},
+		"nobody says":                 {want: 1 << 40},
+		"it is in an unreadable form": {container: "1Gi", want: 1 << 40, fails: true},
+		"it is negative":              {container: "-1", want: 1 << 40, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			debug.SetMemoryLimit(1 << 40)
+			t.Setenv("GOMEMLIMIT", test.own)
+			t.Setenv(memoryLimit, test.container)
+			if err := tuneCollector(); (err != nil) != test.fails {
+				t.Error(err)
+			}
+			if got := debug.SetMemoryLimit(-1); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
 func TestTheCollectorFollowsTheHeap(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	t.Cleanup(func() { debug.SetGCPercent(before) })

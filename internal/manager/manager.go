@@ -9,6 +9,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -113,9 +114,8 @@ func Main(version, clockOffset string, people People) int {
 	logger := zap.New(zap.UseFlagOptions(&logging))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	tuneCollector()
 	clock, err := systemClock(clockOffset)
-	if err == nil {
+	if err = errors.Join(err, tuneCollector()); err == nil {
 		err = run(ctrl.SetupSignalHandler(), clock, f, people)
 	}
 	if err != nil {

@@ -27,11 +27,10 @@ const drainTimeout = 25 * time.Second
 // at most, from when its request is accepted: a limit on the whole would end the context of a request that
 // is still worked on.
 const (
-	maxHeaderBytes    = 64 << 10
-	idleTimeout       = 90 * time.Second
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 10 * time.Second
-	writeTimeout      = time.Minute
+	maxHeaderBytes = 64 << 10
+	idleTimeout    = 90 * time.Second
+	readTimeout    = 10 * time.Second
+	writeTimeout   = time.Minute
 )
 
 var errNotServing = errors.New("the webhooks are not served yet")
@@ -56,7 +55,7 @@ func (s *Server) Start(ctx context.Context) error {
 		BaseContext:    func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ConnContext:    withConnection,
 		Handler:        newGuard(s.callers, s.certified, s.observer, s.WebhookMux()),
-		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: readHeaderTimeout, WriteTimeout: writeTimeout,
+		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: strangerWithin, WriteTimeout: writeTimeout,
 	}
 	drained := make(chan error, 1)
 	context.AfterFunc(ctx, func() {

@@ -193,7 +193,7 @@ func TestAServerThatStopsSaysSoBeforeItHasAnswered(t *testing.T) {
 func TestASlowConnectionIsClosed(t *testing.T) {
 	arrived := make(chan context.Context, 1)
 	server := &http.Server{
-		ReadHeaderTimeout: readHeaderTimeout,
+		ReadHeaderTimeout: strangerWithin,
 		Handler: http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
 			arrived <- request.Context()
 			<-request.Context().Done()

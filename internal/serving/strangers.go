@@ -23,13 +23,14 @@ const (
 	// took 131 MiB.
 	maxStrangers = 400
 	// maxCalling is the same for the addresses of known callers. Three API servers have 1,800 requests in flight by default, and
-	// open a connection for nearly each of them; two replicas share these.
-	maxCalling = 1500
+	// open a connection for nearly each of them.
+	maxCalling = 2000
 	// strangerWithin is how long a connection may take for its handshake and for the head of its first request. It is longer
 	// than an API server waits for an answer: a request fails if the connection that was opened for it is closed before.
 	strangerWithin = webhookconfig.Timeout + time.Second
-	// callsWithin is for how long the address of a known caller remains one.
-	callsWithin = time.Hour
+	// callsWithin is for how long the address of a known caller remains one, and calledEvery how often at most a call over one
+	// connection says so.
+	callsWithin, calledEvery = time.Hour, time.Minute
 )
 
 // strangers is a listener that bounds the connections over which no request with an accepted token has come.
@@ -42,7 +43,7 @@ type strangers struct {
 	// mu guards the fields below.
 	mu              sync.Mutex
 	others, calling crowd
-	// address -> when a request with an accepted token came from it last
+	// address -> when a request with an accepted token came from it, but for calledEvery
 	callers map[string]time.Time
 }
 
@@ -78,8 +79,8 @@ type connection struct {
 	from  *caller
 	// late closes it.
 	late clock.Timer
-	// known: a request with an accepted token has come over it.
-	known atomic.Bool
+	// called is when a request with an accepted token came over it, but for calledEvery; nil for never.
+	called atomic.Pointer[time.Time]
 }
 
 // Accept implements net.Listener.
@@ -130,24 +131,37 @@ func (a *crowd) add(c *connection, address string) (excess *connection) {
 func (s *strangers) remove(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := slices.Index(c.among.waiting, c)
+	c.among.remove(c)
+}
+
+func (a *crowd) remove(c *connection) {
+	at := slices.Index(a.waiting, c)
 	if at < 0 {
 		return
 	}
-	c.among.waiting = slices.Delete(c.among.waiting, at, at+1)
+	a.waiting = slices.Delete(a.waiting, at, at+1)
 	c.from.number--
 	if c.from.number == 0 {
-		delete(c.among.sources, c.from.address)
+		delete(a.sources, c.from.address)
 	}
 }
 
-// called notes that a request with an accepted token came over a connection.
-func (s *strangers) called(c *connection) {
-	now := s.clock.Now()
+// called notes that a request with an accepted token came from an address. Its other connections are a caller's from now on.
+func (s *strangers) called(now time.Time, address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.callers, func(_ string, last time.Time) bool { return now.Sub(last) >= callsWithin })
-	s.callers[c.address()] = now
+	s.callers[address] = now
+	if s.others.sources[address] == nil {
+		return
+	}
+	for _, c := range slices.Clone(s.others.waiting) {
+		if c.from.address == address {
+			s.others.remove(c)
+			c.among = &s.calling
+			c.among.add(c, address)
+		}
+	}
 }
 
 func (c *connection) address() string {
@@ -175,10 +189,19 @@ func (c *connection) asks() {
 
 // accepted is called when the caller has shown an accepted token: it is no stranger.
 func (c *connection) accepted() {
-	if c != nil && !c.known.Swap(true) {
-		c.of.remove(c)
-		c.of.called(c)
+	if c == nil {
+		return
 	}
+	now := c.of.clock.Now()
+	before := c.called.Load()
+	if before != nil && now.Sub(*before) < calledEvery {
+		return
+	}
+	c.called.Store(&now)
+	if before == nil {
+		c.of.remove(c)
+	}
+	c.of.called(now, c.address())
 }
 
 type connectionKey struct{}

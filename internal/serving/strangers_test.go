@@ -160,8 +160,13 @@ func TestACallersManyConnectionsAreKept(t *testing.T) {
 			t.Errorf("%d are open without a request", len(open))
 		}
 		clock.RealClock{}.Sleep(callsWithin)
-		if late, _ := s.dial(t, "192.0.2.1"); late.among != &s.others {
+		late, _ := s.dial(t, "192.0.2.1")
+		if late.among != &s.others {
 			t.Error("want the address forgotten after an hour")
+		}
+		first.accepted()
+		if late.among != &s.calling {
+			t.Error("want its connections known as a caller's again")
 		}
 		_ = first.Close()
 		clock.RealClock{}.Sleep(strangerWithin)
