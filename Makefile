@@ -286,7 +286,7 @@ test-faults: controlplane test-manager ## Kill, pause and cut off replicas and t
 bench: controlplane build ## Measure admission on a real control plane, against no quota, the cheapest webhook and native ResourceQuota. BENCH_JSON: file for the figures.
 	@$(PLAIN) go run ./hack/bench pods -manager bin/manager -assets "$(ASSETS)" $(BENCH_ARGS)
 bench-scale: controlplane build ## Measure counting with 50,000 pods on a real control plane: time, memory, growth. BENCH_JSON: file for the figures.
-	@$(PLAIN) go run ./hack/bench scale -manager bin/manager -assets "$(ASSETS)" -crds config/crd/bases $(BENCH_ARGS)
+	@$(PLAIN) go run ./hack/bench scale -manager bin/manager -assets "$(ASSETS)" $(BENCH_ARGS)
 
 ##@ Verify (these only check)
 
