@@ -44,7 +44,7 @@ func parseScale(args []string) scaleOptions {
 	flags.StringVar(&o.config, "config", "config", "directory of what installs the operator")
 	flags.StringVar(&o.only, "only", "", "regular expression of the scenarios to run; empty for all: "+strings.Join(scenarioNames(), ", "))
 	flags.IntVar(&o.divide, "divide", 1, "divide the numbers of namespaces, quotas, pods and custom resources by this, for a quick look")
-	flags.IntVar(&o.tries, "tries", 100, "pods that are created and deleted, one by one, in each of two namespaces; at least 4")
+	flags.IntVar(&o.tries, "tries", 20, "pods that are created and deleted, one by one, in each of two namespaces; at least 4")
 	flags.StringVar(&o.memoryLimit, "memory-limit", "1GiB", "GOMEMLIMIT of the operator; the run fails if more is ever resident")
 	o.wake.bind(flags)
 	_ = flags.Parse(args)
@@ -178,7 +178,7 @@ func (o *scaleOptions) run(ctx context.Context) error {
 		if len(plan.parts) == 0 || ctx.Err() != nil {
 			continue
 		}
-		if err := o.measure(ctx, plan, measured); err != nil {
+		if err := o.measure(ctx, plan, measured); err != nil && ctx.Err() == nil {
 			failures = errors.Join(failures, fmt.Errorf("%s: %w", plan.title(plan.size), err))
 		}
 	}
@@ -199,7 +199,11 @@ func (o *scaleOptions) measure(ctx context.Context, plan plan, measured *report)
 		defer w.operator.Close()
 		w.report, w.title = measured, plan.title(s)
 		for _, part := range plan.parts {
-			if err := part.measure(w, ctx); err != nil {
+			err := part.measure(w, ctx)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
 				return fmt.Errorf("the ends of the logs:\n%s\nscenario %s: %w", cluster.LogTails(logLines), part.scenario, err)
 			}
 		}

@@ -178,7 +178,8 @@ func (w *scaleWorld) measureSteady(ctx context.Context) error {
 //
 // That includes: until the API server calls the dead replica no more; until the Lease has expired, for which the other replica
 // waits 15 s after the last renewal that it saw, and up to 2 s more until it tries; its count of all objects; the charge of
-// each pod by the webhook; and a write of each ledger and status. The harness writes the EndpointSlice, at once.
+// each pod by the webhook; and a write of each ledger and status. The harness writes the EndpointSlice, at once. Conditions
+// outlive a leader, so a status must show the new pod, too.
 func (w *scaleWorld) measureLeader(ctx context.Context) error {
 	if err := w.pair(ctx); err != nil {
 		return err
@@ -229,7 +230,8 @@ func (w *scaleWorld) measureLeader(ctx context.Context) error {
 	sayf("%s: all pods created after %.1f s, a leader elected after %.1f s, pods counted after %.1f s, shown after %.1f s",
 		w.title, created.Seconds(), elected.Seconds(), counted.Seconds(), took.Seconds())
 	w.report.add(w.title+", leader killed: until the next one is elected, s", elected.Seconds(), "")
-	w.report.add(w.title+", leader killed: until the next one has counted a new pod in each, s", took.Seconds(), "≤ 20")
+	w.report.add(w.title+", leader killed: until all ledgers have a new pod, s", counted.Seconds(), "")
+	w.report.add(w.title+", leader killed: until all ledgers and statuses have a new pod, s", took.Seconds(), "≤ 20")
 	return nil
 }
 
