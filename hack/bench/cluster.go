@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -32,6 +33,24 @@ func withCluster(ctx context.Context, options harness.Options, do func(*harness.
 		return err
 	}
 	return errors.Join(do(cluster), cluster.Stop())
+}
+
+// installOperator installs the operator by config/default, without a replica. The control plane has Options.Production. The
+// caller must call Close.
+func installOperator(ctx context.Context, cluster *harness.Cluster, config string) (*harness.Production, error) {
+	for _, args := range [][]string{
+		{"apply", "-k", filepath.Join(config, "default")},
+		{"wait", "--for=condition=established", "--timeout=60s", "crd", "--all"},
+	} {
+		result, err := cluster.KubectlIn(ctx, ".", nil, args...)
+		if err != nil {
+			return nil, err
+		}
+		if result.ExitCode != 0 {
+			return nil, fmt.Errorf("kubectl %v: %s", args, result.Stderr)
+		}
+	}
+	return cluster.StartProduction(ctx, operatorNamespace, operatorDeployment, operatorService)
 }
 
 // connect returns a client of Kubernetes' own types, CRDs and ours.

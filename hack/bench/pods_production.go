@@ -41,17 +41,9 @@ const (
 // install installs what the variants that are reached through a Service need: the operator by
 // config/default, without a replica, and the Service of the floor.
 func (w *podsWorld) install(ctx context.Context, config string) error {
-	for _, args := range [][]string{
-		{"apply", "-k", filepath.Join(config, "default")},
-		{"wait", "--for=condition=established", "--timeout=60s", "crd", "--all"},
-	} {
-		result, err := w.cluster.KubectlIn(ctx, ".", nil, args...)
-		if err != nil {
-			return err
-		}
-		if result.ExitCode != 0 {
-			return fmt.Errorf("kubectl %v: %s", args, result.Stderr)
-		}
+	var err error
+	if w.operator, err = installOperator(ctx, w.cluster, config); err != nil {
+		return err
 	}
 	front := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: floorService},
@@ -62,10 +54,6 @@ func (w *podsWorld) install(ctx context.Context, config string) error {
 	}
 	port := discoveryv1.EndpointPort{Name: ptr.To("https"), Port: ptr.To(int32(floorPort))}
 	w.floor = harness.NewEndpoints(w.api, client.ObjectKeyFromObject(front), port, false)
-	var err error
-	if w.operator, err = w.cluster.StartProduction(ctx, operatorNamespace, operatorDeployment, operatorService); err != nil {
-		return err
-	}
 	w.asOperator, err = connect(w.operator.Identity())
 	return err
 }

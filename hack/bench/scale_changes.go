@@ -14,71 +14,72 @@ import (
 
 // changes are the figures of single changes in one namespace.
 type changes struct {
-	// Objects is how many pods live in the namespace.
-	Objects int `json:"objects"`
-	// Create and Delete are from the request to the ledger that includes it: the median, in milliseconds.
-	Create float64 `json:"createMilliseconds"`
-	Delete float64 `json:"deleteMilliseconds"`
-	// CPU is the operator's time for one of them, without what it uses at rest,
-	// in milliseconds.
-	CPU float64 `json:"cpuMilliseconds"`
+	// objects is how many pods live in the namespace.
+	objects int
+	// deletion is from the request to the ledger that includes it: the median, in milliseconds.
+	deletion float64
+	// cpu is the operator's time for one change, in milliseconds.
+	cpu float64
 }
 
-// rounds is how often the namespaces take turns, so that what the machine does
+// rounds is how often the namespaces take rounds, so that what the machine does
 // besides falls on all of them.
 const rounds = 4
 
-// changes measures in a namespace of few pods and in one of many.
-func (w *scaleWorld) changes(ctx context.Context, ledgers *ledgers, idle float64) ([]changes, error) {
-	namespaces := []int{w.options.namespaces - 1, 0}
-	creates, deletes, cpu := make([][]time.Duration, 2), make([][]time.Duration, 2), make([]time.Duration, 2)
+// changes measures in the last namespace and in the first, which may be crowded.
+func (w *scaleWorld) changes(ctx context.Context) ([]changes, error) {
+	ledgers, err := w.followLedgers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer ledgers.stop()
+	namespaces := []int{w.namespaces - 1, 0}
+	deletes, cpu := make([][]time.Duration, len(namespaces)), make([]time.Duration, len(namespaces))
 	for range rounds {
 		for i, namespace := range namespaces {
-			before, err := w.operator.Consumption()
+			before, err := w.consumed()
 			if err != nil {
 				return nil, err
 			}
-			start := time.Now()
 			for range w.options.tries / rounds {
-				created, deleted, err := w.try(ctx, ledgers, namespace)
+				deleted, err := w.try(ctx, ledgers, namespace)
 				if err != nil {
 					return nil, err
 				}
-				creates[i], deletes[i] = append(creates[i], created), append(deletes[i], deleted)
+				deletes[i] = append(deletes[i], deleted)
 			}
-			after, err := w.operator.Consumption()
+			after, err := w.consumed()
 			if err != nil {
 				return nil, err
 			}
-			cpu[i] += after.CPU - before.CPU - time.Duration(idle*float64(time.Since(start)))
+			cpu[i] += after - before
 		}
 	}
 	var measured []changes
 	for i, namespace := range namespaces {
 		measured = append(measured, changes{
-			Objects: w.options.share(namespace, w.loaded), Create: percentile(creates[i], 50), Delete: percentile(deletes[i], 50),
-			CPU: milliseconds(cpu[i]) / float64(len(creates[i])+len(deletes[i])),
+			objects: w.share(namespace), deletion: percentile(deletes[i], 50), cpu: milliseconds(cpu[i]) / float64(2*len(deletes[i])),
 		})
 	}
 	return measured, nil
 }
 
-// try creates a pod and deletes it, and each time waits for the ledger.
-func (w *scaleWorld) try(ctx context.Context, ledgers *ledgers, namespace int) (created, deleted time.Duration, err error) {
-	pods := w.objects.CoreV1().Pods(namespaceName(namespace))
-	quota := w.options.quotaOf(namespace)
-	pod, without := aPod(namespaceName(namespace), "single", 0), ledgers.used[quota]
-	start := time.Now()
-	if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-		return 0, 0, fmt.Errorf("creating a pod: %w", err)
+// try creates a pod and deletes it, and each time waits for the ledger. It returns how long the deletion took.
+func (w *scaleWorld) try(ctx context.Context, ledgers *ledgers, namespace int) (time.Duration, error) {
+	const name = "single"
+	quota := w.quotaOf(namespace)
+	without := ledgers.states[quota]
+	if err := w.createPod(ctx, namespaceName(namespace), name, 0); err != nil {
+		return 0, fmt.Errorf("creating a pod: %w", err)
 	}
-	if err := ledgers.awaitOne(ctx, quota, without.plus(0, 1)); err != nil {
-		return 0, 0, err
+	if err := ledgers.await(ctx, map[string]usage{quota: without.plus(0, 1)}); err != nil {
+		return 0, err
 	}
-	created, start = time.Since(start), time.Now()
-	if err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
-		return 0, 0, fmt.Errorf("deleting a pod: %w", err)
+	begin := time.Now()
+	err := w.objects.CoreV1().Pods(namespaceName(namespace)).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
+	if err != nil {
+		return 0, fmt.Errorf("deleting a pod: %w", err)
 	}
-	err = ledgers.awaitOne(ctx, quota, without)
-	return created, time.Since(start), err
+	err = ledgers.await(ctx, map[string]usage{quota: without})
+	return time.Since(begin), err
 }

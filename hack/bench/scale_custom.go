@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,9 +16,6 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
-
-// retryEvery is how often it is tried whether a custom resource is served.
-const retryEvery = 100 * time.Millisecond
 
 func customKind(index int) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "scale.example.com", Version: "v1", Kind: fmt.Sprintf("Thing%d", index)}
@@ -33,9 +29,9 @@ func customLimit(index int) corev1.ResourceName {
 }
 
 // customExpected adds what the ledgers should come to: all but the first custom resource is counted.
-func (o scaleOptions) customExpected(expected map[string]usage) {
-	for i := 1; i < o.custom; i++ {
-		quota := o.quotaOf(i)
+func (s size) customExpected(expected map[string]usage) {
+	for i := 1; i < s.custom; i++ {
+		quota := s.quotaOf(i)
 		used := expected[quota]
 		used.custom++
 		expected[quota] = used
@@ -45,11 +41,11 @@ func (o scaleOptions) customExpected(expected map[string]usage) {
 // prepareCustom defines custom resources, of which the first is broken: nobody converts its
 // objects, so that it can't be listed.
 func (w *scaleWorld) prepareCustom(ctx context.Context) error {
-	if w.options.custom == 0 {
+	if w.custom == 0 {
 		return nil
 	}
-	sayf("defining %d custom resources, one of them broken", w.options.custom)
-	err := inParallel(ctx, w.options.custom, func(ctx context.Context, i int) error {
+	sayf("defining %d custom resources, one of them broken", w.custom)
+	err := inParallel(ctx, w.custom, func(ctx context.Context, i int) error {
 		definition := builders.CustomResource(customKind(i), customPlural(i))
 		if err := w.quotas.Create(ctx, definition); err != nil {
 			return err
@@ -67,19 +63,12 @@ func (w *scaleWorld) prepareCustom(ctx context.Context) error {
 
 // untilServed returns once objects of a custom resource can be listed.
 func (w *scaleWorld) untilServed(ctx context.Context, index int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
+	return poll(ctx, customPlural(index)+" to be served", func(ctx context.Context) (bool, error) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(customKind(index))
 		err := w.quotas.List(ctx, list, client.Limit(1))
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if err := pause(ctx, retryEvery); err != nil {
-			return err
-		}
-	}
+		return err == nil, err
+	})
 }
 
 // breakFirst stores an object of the first custom resource, and has another version stored

@@ -5,30 +5,35 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
-
-	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
-// memory is what an operator holds, in bytes.
+// memory is what a replica holds, in bytes.
 type memory struct {
-	// Resident is the process's resident set, and Peak the largest it ever was.
-	Resident float64 `json:"resident"`
-	Peak     float64 `json:"peak"`
-	// Live is what the last garbage collection found in use.
-	Live float64 `json:"heapLive"`
+	// resident is the process's resident set, and live what a garbage collection found in use after that was read.
+	resident, live float64
 }
 
-func memoryOf(ctx context.Context, process *harness.Process, metricsPort int) (memory, error) {
-	exported, err := scrape(ctx, metricsPort)
-	used, usedErr := process.Consumption()
-	peak, peakErr := peakOf(process.PID())
-	measured := memory{Resident: float64(used.Memory), Peak: peak, Live: exported.sum("go_gc_heap_live_bytes")}
-	return measured, errors.Join(err, usedErr, peakErr)
+// memory reads the memory of a replica. Reading metrics makes garbage, which the replica collects sooner or later.
+func (r *replica) memory(ctx context.Context) (memory, error) {
+	const cycles = "go_gc_cycles_total_gc_cycles_total"
+	used, err := r.Consumption()
+	if err != nil {
+		return memory{}, err
+	}
+	exported, err := scrape(ctx, r.metricsPort)
+	if err != nil {
+		return memory{}, err
+	}
+	for before := exported.sum(cycles); exported.sum(cycles) == before; {
+		if exported, err = scrape(ctx, r.metricsPort); err != nil {
+			return memory{}, err
+		}
+	}
+	return memory{resident: float64(used.Memory), live: exported.sum("go_gc_heap_live_bytes")}, nil
 }
 
 // peakOf returns the largest resident set that a process ever had. It needs Linux.

@@ -7,110 +7,148 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
+	"strconv"
+	"time"
 )
-
-// wantBytes is the target: what the operator may hold for each counted pod.
-const wantBytes = 1500
 
 // report is all that was measured.
 type report struct {
-	Namespaces int `json:"namespaces"`
-	Quotas     int `json:"quotas"`
-	// Empty is the memory of an operator that counts no pod.
-	Empty memory `json:"empty"`
-	Rows  []row  `json:"rows"`
+	goals   []goal
+	columns []*column
+	// churn is the memory after each round.
+	churn []memory
 }
 
-// row is what was measured with a number of pods.
+// column is what was measured in one world.
+type column struct {
+	title  string
+	size   size
+	start  *start
+	native *counted
+}
+
+func (r *report) add(what string, value float64, wanted target) {
+	r.goals = append(r.goals, goal{What: what, Value: value, Target: wanted})
+}
+
+// column returns that of a title, which it adds if it isn't there.
+func (r *report) column(title string, s size) *column {
+	for _, c := range r.columns {
+		if c.title == title {
+			return c
+		}
+	}
+	r.columns = append(r.columns, &column{title: title, size: s})
+	return r.columns[len(r.columns)-1]
+}
+
+// section is the report as it is shown and stored.
+func (r *report) section() section {
+	shown := newSection(r.goals)
+	if len(r.columns) > 0 {
+		shown.Tables = append(shown.Tables, r.counting())
+	}
+	if len(r.churn) > 0 {
+		shown.Tables = append(shown.Tables, r.churned())
+	}
+	return shown
+}
+
+func newSection(goals []goal) section {
+	return section{Machine: hardware(), Date: time.Now().Format(time.DateOnly), Goals: goals, Tables: []sheet{}}
+}
+
+// print prints the goals and the tables in Markdown.
+func (s section) print(out io.Writer) error {
+	text, err := table(s.Goals)
+	for _, sheet := range s.Tables {
+		text += "\n" + sheet.String()
+	}
+	_, writeErr := fmt.Fprintf(out, "\n%s\n", text)
+	return errors.Join(err, writeErr)
+}
+
+// row is a line of the table of counting. It shows nothing of a column in which it wasn't measured.
 type row struct {
-	Pods int `json:"pods"`
-	// Complete is the time from the operator's start to complete ledgers, in seconds.
-	Complete float64 `json:"completeSeconds"`
-	// CompleteCPU is what CPU time of the operator that took, in seconds.
-	CompleteCPU float64 `json:"completeCPUSeconds"`
-	Memory      memory  `json:"memory"`
-	// PerPod is what it holds above the empty operator, divided by the pods.
-	PerPod  memory    `json:"perPod"`
-	Changes []changes `json:"changes"`
-	// Idle is what part of a CPU the operator uses at rest.
-	Idle float64 `json:"idleCPU"`
-}
-
-// add takes the next row; the one without pods is what the others are compared with.
-func (r *report) add(measured row) {
-	if measured.Pods == 0 {
-		r.Empty = measured.Memory
-		return
-	}
-	measured.PerPod = memory{
-		Resident: (measured.Memory.Resident - r.Empty.Resident) / float64(measured.Pods),
-		Live:     (measured.Memory.Live - r.Empty.Live) / float64(measured.Pods),
-	}
-	r.Rows = append(r.Rows, measured)
-}
-
-func (r *report) print(out io.Writer) error {
-	text := []string{
-		fmt.Sprintf("\n%d namespaces under %d quotas. An empty operator: %.1f MB resident, %.1f MB of live heap.\n",
-			r.Namespaces, r.Quotas, r.Empty.Resident/1e6, r.Empty.Live/1e6),
-	}
-	for _, line := range lines() {
-		text = append(text, line.text(r.Rows))
-	}
-	text = append(text, "", r.verdict(), "")
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, err := io.WriteString(table, strings.Join(text, "\n"))
-	return errors.Join(err, table.Flush())
-}
-
-// verdict compares the figures of all pods with the targets.
-func (r *report) verdict() string {
-	first, last := r.Rows[0], r.Rows[len(r.Rows)-1]
-	few, many := last.Changes[0], last.Changes[1]
-	outcome := "met"
-	if last.PerPod.Resident > wantBytes {
-		outcome = "missed"
-	}
-	more := (last.Memory.Resident - first.Memory.Resident) / float64(last.Pods-first.Pods)
-	return fmt.Sprintf("Memory: %.0f B resident a pod, at most %d wanted: %s. From %d to %d pods, %.0f B for each one more.\n",
-		last.PerPod.Resident, wantBytes, outcome, first.Pods, last.Pods, more) +
-		fmt.Sprintf("A change in a namespace of %d pods against one of %d: CPU x%.2f, create x%.2f, delete x%.2f; x1.00 wanted.\n",
-			many.Objects, few.Objects, many.CPU/few.CPU, many.Create/few.Create, many.Delete/few.Delete)
-}
-
-type line struct {
 	name, format string
-	value        func(row) float64
+	value        func(*column) float64
 }
 
-// text is the line with a value of each row, and by how much it grows.
-func (l line) text(rows []row) string {
-	text := []string{l.name}
-	for _, row := range rows {
-		text = append(text, fmt.Sprintf(l.format, l.value(row)))
+func ofStart(value func(*start) float64) func(*column) float64 {
+	return func(c *column) float64 {
+		if c.start == nil {
+			return 0
+		}
+		return value(c.start)
 	}
-	return strings.Join(append(text, fmt.Sprintf("x%.2f", l.value(rows[len(rows)-1])/l.value(rows[0]))), "\t") + "\t"
 }
 
-func lines() []line {
-	all := []line{
-		{"pods", "%.0f", func(r row) float64 { return float64(r.Pods) }},
-		{"start to complete count, s", "%.2f", func(r row) float64 { return r.Complete }},
-		{"operator's CPU until then, s", "%.2f", func(r row) float64 { return r.CompleteCPU }},
-		{"resident, MB", "%.1f", func(r row) float64 { return r.Memory.Resident / 1e6 }},
-		{"resident at its peak, MB", "%.1f", func(r row) float64 { return r.Memory.Peak / 1e6 }},
-		{"resident a pod, B", "%.0f", func(r row) float64 { return r.PerPod.Resident }},
-		{"live heap a pod, B", "%.0f", func(r row) float64 { return r.PerPod.Live }},
+func ofNative(value func(*counted) float64) func(*column) float64 {
+	return func(c *column) float64 {
+		if c.native == nil {
+			return 0
+		}
+		return value(c.native)
 	}
-	for place, name := range []string{"few", "many"} {
-		all = append(all,
-			line{"namespace of " + name + ", pods", "%.0f", func(r row) float64 { return float64(r.Changes[place].Objects) }},
-			line{"create to ledger, p50 ms", "%.1f", func(r row) float64 { return r.Changes[place].Create }},
-			line{"delete to ledger, p50 ms", "%.1f", func(r row) float64 { return r.Changes[place].Delete }},
-			line{"CPU a change, ms", "%.2f", func(r row) float64 { return r.Changes[place].CPU }},
-		)
+}
+
+func rows() []row {
+	return []row{
+		{"from the start until all quotas are Ready and Enforced, s", "%.1f", ofStart(func(s *start) float64 { return s.ready })},
+		{"from the start to a complete count, s", "%.1f", ofStart(func(s *start) float64 { return s.counted })},
+		{"the operator's CPU until then, s", "%.1f", ofStart(func(s *start) float64 { return s.cpu })},
+		{"resident at the peak, MB", "%.0f", ofStart(func(s *start) float64 { return s.peak / 1e6 })},
+		{"a deletion to the ledger, p50, ms", "%.1f", ofStart(func(s *start) float64 { return s.changes[0].deletion })},
+		{"native ResourceQuota: from the start to a complete count, s", "%.1f", ofNative(func(n *counted) float64 { return n.seconds })},
+		{"its CPU until then, s", "%.1f", ofNative(func(n *counted) float64 { return n.cpu })},
+		{"its resident memory at the peak, MB", "%.0f", ofNative(func(n *counted) float64 { return n.peak / 1e6 })},
 	}
-	return all
+}
+
+// counting is the table of all worlds in which counting was measured.
+func (r *report) counting() sheet {
+	shown, sizes := sheet{Columns: []string{""}}, []string{"namespaces, quotas, pods"}
+	for _, c := range r.columns {
+		shown.Columns = append(shown.Columns, c.title)
+		sizes = append(sizes, thousands(c.size.namespaces)+", "+thousands(c.size.quotas)+", "+thousands(c.size.pods))
+	}
+	shown.Rows = append(shown.Rows, sizes)
+	for _, row := range rows() {
+		cells, known := []string{row.name}, false
+		for _, c := range r.columns {
+			cell := ""
+			if value := row.value(c); value != 0 {
+				cell, known = fmt.Sprintf(row.format, value), true
+			}
+			cells = append(cells, cell)
+		}
+		if known {
+			shown.Rows = append(shown.Rows, cells)
+		}
+	}
+	return shown
+}
+
+// churned is the table of memory after each round.
+func (r *report) churned() sheet {
+	shown := sheet{
+		Title: "Memory after namespaces and quotas have come and gone, each time under new names", Columns: []string{"times"},
+		Rows: [][]string{{"resident, MB"}, {"live heap, MB"}},
+	}
+	for i, held := range r.churn {
+		shown.Columns = append(shown.Columns, strconv.Itoa(i+1))
+		for line, value := range []float64{held.resident, held.live} {
+			shown.Rows[line] = append(shown.Rows[line], fmt.Sprintf("%.0f", value/1e6))
+		}
+	}
+	return shown
+}
+
+// thousands is a number as people write it.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }

@@ -7,82 +7,137 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
 func TestAllPodsAreSharedOut(t *testing.T) {
-	o := scaleOptions{namespaces: 500, quotas: 50}
-	for _, pods := range []int{0, 5000, 5009, 50000} {
-		sum := 0
-		for namespace := range o.namespaces {
-			sum += o.share(namespace, pods)
-		}
-		if sum != pods {
-			t.Errorf("want %d pods, got %d", pods, sum)
+	for _, crowded := range []bool{false, true} {
+		for _, pods := range []int{500, 5000, 5009, 50000} {
+			s, sum := size{namespaces: 500, quotas: 50, pods: pods, crowded: crowded}, 0
+			for namespace := range s.namespaces {
+				sum += s.share(namespace)
+			}
+			if sum != pods {
+				t.Errorf("crowded %t: want %d pods, got %d", crowded, pods, sum)
+			}
 		}
 	}
-	if many, few := o.share(0, 50000), o.share(o.namespaces-1, 50000); many != 5000 || few != 90 {
+	crowded := size{namespaces: 500, quotas: 50, pods: 50000, crowded: true}
+	if many, few := crowded.share(0), crowded.share(499); many != 5000 || few != 90 {
 		t.Errorf("want namespaces of 5000 and 90 pods, got %d and %d", many, few)
+	}
+	even := size{namespaces: 20000, quotas: 1000, pods: 20000}
+	if first, last := even.share(0), even.share(19999); first != 1 || last != 1 {
+		t.Errorf("want a pod in each namespace, got %d and %d", first, last)
 	}
 }
 
 func TestTheExpectedLedgersAreThoseOfTheLoad(t *testing.T) {
-	w := scaleWorld{options: scaleOptions{namespaces: 20, quotas: 3}, loaded: 457}
-	sum := usage{}
-	for _, used := range w.expected() {
-		sum.pods, sum.milliCPU = sum.pods+used.pods, sum.milliCPU+used.milliCPU
+	w := scaleWorld{size: size{namespaces: 20, quotas: 3, pods: 457, crowded: true}}
+	for loaded, want := range map[int]int64{0: 0, 457: 457} {
+		w.loaded = loaded
+		sum := usage{}
+		for _, used := range w.expected() {
+			sum.pods, sum.milliCPU = sum.pods+used.pods, sum.milliCPU+used.milliCPU
+		}
+		if sum.pods != want || sum.milliCPU < want*milliCPU(0) {
+			t.Errorf("got %+v of %d pods", sum, loaded)
+		}
 	}
-	if sum.pods != 457 || sum.milliCPU < 457*milliCPU(0) {
-		t.Errorf("got %+v of 457 pods", sum)
-	}
-}
-
-// Pods that are loaded stay.
-func TestWithMorePodsNoNamespaceHoldsLess(t *testing.T) {
-	o := scaleOptions{namespaces: 500, quotas: 50}
-	for namespace := range o.namespaces {
-		for pods := range 2000 {
-			if o.share(namespace, pods) > o.share(namespace, pods+1) {
-				t.Fatalf("namespace %d holds less of %d pods than of %d", namespace, pods+1, pods)
-			}
+	before := w.expected()
+	w.extra++
+	for quota, used := range w.expected() {
+		if used != before[quota].plus(0, 1) {
+			t.Errorf("%s: want one more than %+v, got %+v", quota, before[quota], used)
 		}
 	}
 }
 
 func TestAllCustomResourcesButTheBrokenOneAreExpected(t *testing.T) {
 	expected := map[string]usage{}
-	scaleOptions{quotas: 3, custom: 8}.customExpected(expected)
-	want := map[string]usage{"team-000": {custom: 2}, "team-001": {custom: 3}, "team-002": {custom: 2}}
+	size{quotas: 3, custom: 8}.customExpected(expected)
+	want := map[string]usage{"team-0000": {custom: 2}, "team-0001": {custom: 3}, "team-0002": {custom: 2}}
 	if !maps.Equal(expected, want) {
 		t.Errorf("got %v", expected)
 	}
 }
 
-func TestAPodLeavesTheCustomResourcesAsTheyAre(t *testing.T) {
-	before := usage{pods: 3, milliCPU: 700, custom: 9}
-	if after := before.plus(4, 1); after.custom != 9 || after.plus(4, -1) != before {
-		t.Errorf("got %+v with a pod more", after)
+func TestOnlyTheQuotaOfTheBrokenCustomResourceIsNotReady(t *testing.T) {
+	used := map[string]usage{"team-0000": {pods: 1}, "team-0001": {pods: 2}}
+	want := map[string]shown{"team-0000": {1, false, true}, "team-0001": {2, true, true}}
+	if got := (size{quotas: 2, custom: 8}).shownAs(used); !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	want["team-0000"] = shown{1, true, true}
+	if got := (size{quotas: 2}).shownAs(used); !maps.Equal(got, want) {
+		t.Errorf("without custom resources: got %v", got)
 	}
 }
 
-func TestOptionsThatMeasureNothingAreRefused(t *testing.T) {
-	good := scaleOptions{pods: 5000, namespaces: 500, quotas: 50, tries: 4}
-	if err := good.validate(); err != nil {
-		t.Error(err)
-	}
-	for name, change := range map[string]func(*scaleOptions){
-		"no quota":             func(o *scaleOptions) { o.quotas = 0 },
-		"a namespace a quota":  func(o *scaleOptions) { o.quotas = 500 },
-		"no try":               func(o *scaleOptions) { o.tries = 0 },
-		"less than a pod each": func(o *scaleOptions) { o.pods = 499 },
+func TestASmallerWorldHasTwoNamespacesForEachQuota(t *testing.T) {
+	for by, want := range map[int]size{
+		1:       {namespaces: 20000, quotas: 1000, pods: 20000, custom: 500},
+		20:      {namespaces: 1000, quotas: 50, pods: 1000, custom: 25},
+		1000000: {namespaces: 2, quotas: 1, pods: 2, custom: 2},
 	} {
-		o := good
-		change(&o)
-		if o.validate() == nil {
-			t.Errorf("%s: want it refused", name)
+		if got := (size{namespaces: 20000, quotas: 1000, pods: 20000, custom: 500}).divided(by); got != want {
+			t.Errorf("divided by %d: want %+v, got %+v", by, want, got)
 		}
+	}
+	for _, plan := range plans() {
+		if plan.size.divided(1) != plan.size {
+			t.Errorf("%+v can't be measured in full", plan.size)
+		}
+	}
+}
+
+func TestOptionsThatCannotBeMeasuredAreRefused(t *testing.T) {
+	for args, want := range map[string]bool{
+		"":                     true,
+		"-memory-limit 512MiB": true,
+		"-memory-limit much":   false,
+		"-memory-limit 0":      false,
+		"-divide 0":            false,
+		"-tries 3":             false,
+	} {
+		o := parseScale(strings.Fields(args))
+		if err := o.validate(); (err == nil) != want {
+			t.Errorf("%q: got %v", args, err)
+		}
+	}
+	o := parseScale(nil)
+	if most, err := o.mostMemory(); most != 1<<30 || err != nil {
+		t.Errorf("want 1 GiB, got %v, %v", most, err)
+	}
+}
+
+func TestScenariosAreSelected(t *testing.T) {
+	want := []string{"pods", "custom", "namespaces", "quotas", "steady", "leader", "churn"}
+	if diff := cmp.Diff(want, scenarioNames()); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+	var selected []string
+	for _, plan := range plans() {
+		for _, part := range plan.only(regexp.MustCompile("^(steady|qu)")).parts {
+			selected = append(selected, part.scenario)
+		}
+	}
+	if want := []string{"quotas", "steady", "quotas"}; !slices.Equal(selected, want) {
+		t.Errorf("want %v, got %v", want, selected)
 	}
 }
 
@@ -100,24 +155,85 @@ func TestSeriesAreAddedUp(t *testing.T) {
 	}
 }
 
-func TestTheTableTellsTheGrowth(t *testing.T) {
-	r := report{Namespaces: 500, Quotas: 50}
-	r.add(row{Memory: memory{Resident: 60e6}})
-	for _, pods := range []int{5000, 50000} {
-		r.add(row{
-			Pods: pods, Complete: float64(pods) / 1000, Memory: memory{Resident: 60e6 + 400*float64(pods)}, Changes: make([]changes, 2),
-		})
+// What isn't there is missing, even if nothing is wanted of it.
+func TestAFollowerAwaitsWhatIsWantedOfEachObject(t *testing.T) {
+	quota := func(name, pods string) *corev1.ResourceQuota {
+		made := builders.ResourceQuota("a", name)
+		made.Status.Used = corev1.ResourceList{"pods": resource.MustParse(pods)}
+		return made
 	}
-	var out strings.Builder
-	if err := r.print(&out); err != nil {
+	api := fake.NewClientBuilder().WithObjects(quota("first", "1")).Build()
+	list := func() client.ObjectList { return &corev1.ResourceQuotaList{} }
+	f, err := follow(t.Context(), api, list, func(object runtime.Object) (string, int64) {
+		read, _ := object.(*corev1.ResourceQuota)
+		pods := read.Status.Used[corev1.ResourcePods]
+		return read.Name, pods.Value()
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{
-		"60.0 MB resident", "5.00  50.00  x10.00", "400    400   x1.00", "400 B resident a pod, at most 1500 wanted: met", "400 B for each one more",
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("want %q in:\n%s", want, out.String())
-		}
+	defer f.stop()
+	want := map[string]int64{"first": 1, "second": 0}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := f.await(ctx, want); err == nil || !strings.Contains(err.Error(), "1 of 2, such as second") {
+		t.Errorf("want the second to be missing, got %v", err)
+	}
+	if err := api.Create(t.Context(), quota("second", "0")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.await(t.Context(), want); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheReportShowsOnlyWhatWasMeasured(t *testing.T) {
+	r := &report{}
+	r.column("50,000 pods", size{500, 50, 50000, 0, true}).start = &start{
+		ready: 4.26, counted: 13.14, cpu: 5.25, peak: 108e6, changes: []changes{{deletion: 40.5}, {deletion: 41}},
+	}
+	few := size{namespaces: 2, quotas: 1, pods: 1}
+	r.column("native alone", few).native = &counted{seconds: 1.5, cpu: 0.5, peak: 80e6}
+	if r.column("native alone", few).native == nil {
+		t.Error("a column that is there is added again")
+	}
+	r.churn = []memory{{100e6, 20e6}, {104e6, 21e6}}
+	r.add("a", 3, "≤ 2")
+	shown := r.section()
+	want := []sheet{{
+		Columns: []string{"", "50,000 pods", "native alone"},
+		Rows: [][]string{
+			{"namespaces, quotas, pods", "500, 50, 50,000", "2, 1, 1"},
+			{"from the start until all quotas are Ready and Enforced, s", "4.3", ""},
+			{"from the start to a complete count, s", "13.1", ""},
+			{"the operator's CPU until then, s", "5.2", ""},
+			{"resident at the peak, MB", "108", ""},
+			{"a deletion to the ledger, p50, ms", "40.5", ""},
+			{"native ResourceQuota: from the start to a complete count, s", "", "1.5"},
+			{"its CPU until then, s", "", "0.5"},
+			{"its resident memory at the peak, MB", "", "80"},
+		},
+	}, {
+		Title:   "Memory after namespaces and quotas have come and gone, each time under new names",
+		Columns: []string{"times", "1", "2"},
+		Rows:    [][]string{{"resident, MB", "100", "104"}, {"live heap, MB", "20", "21"}},
+	}}
+	if diff := cmp.Diff(want, shown.Tables); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+	var out strings.Builder
+	if err := shown.print(&out); err != nil || !strings.Contains(out.String(), "| a | **3.00** |  | ≤ 2 |\n\n| | 50,000 pods |") {
+		t.Errorf("got %v:\n%s", err, out.String())
+	}
+}
+
+func TestOnlyTheOperatorsWakesHaveATarget(t *testing.T) {
+	o := wakeOptions{refused: 2 * time.Minute}
+	shown := o.section([]wakeRow{{form: formAll, p50: 1.24, p99: 2.26}, {form: formNative, p50: 10.23, p99: 14.03}})
+	goals := []goal{{What: "wait of 2 min, room for all: p99 until pods come, s", Value: 2.26, Target: "≤ 2"}}
+	rows := [][]string{{"operator, room for all", "2 min", "1.24", "2.26", "0"}, {"native ResourceQuota", "2 min", "10.23", "14.03", ""}}
+	if diff := cmp.Diff(goals, shown.Goals) + cmp.Diff(rows, shown.Tables[0].Rows); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
 	}
 }
 

@@ -8,11 +8,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,15 +50,12 @@ const (
 
 // wakeRow is the outcome of one form.
 type wakeRow struct {
-	Form string `json:"form"`
-	// Pods is how many came of those that fit, P50 to Last when after there was room, in seconds.
-	Pods int     `json:"pods"`
-	P50  float64 `json:"p50Seconds"`
-	P99  float64 `json:"p99Seconds"`
-	Last float64 `json:"lastSeconds"`
-	// Woken and RefusedAgain are how often the operator woke a workload, and how often one was refused then.
-	Woken        float64 `json:"woken"`
-	RefusedAgain float64 `json:"refusedAgain"`
+	form string
+	// pods is how many came of those that fit, p50 to last when after there was room, in seconds.
+	pods           int
+	p50, p99, last float64
+	// woken and refusedAgain are how often the operator woke a workload, and how often one was refused then.
+	woken, refusedAgain float64
 }
 
 // wakeBench is a cluster with Kubernetes' controllers.
@@ -73,15 +68,33 @@ type wakeBench struct {
 }
 
 // measureWake lets workloads be refused for long, and measures how soon they get their pods once there is room.
-func measureWake(ctx context.Context, cluster *harness.Cluster, o scaleOptions) error {
+func (o *scaleOptions) measureWake(ctx context.Context) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	sayf("starting etcd and kube-apiserver")
+	return withCluster(ctx, harness.Options{AssetsDir: o.assets}, func(cluster *harness.Cluster) error {
+		rows, err := o.wakeRows(ctx, cluster)
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("the ends of the logs:\n%s\n%w", cluster.LogTails(logLines), err)
+		}
+		if err != nil {
+			return err
+		}
+		figures := o.wake.section(rows)
+		return errors.Join(figures.print(os.Stdout), o.write(figures))
+	})
+}
+
+func (o *scaleOptions) wakeRows(ctx context.Context, cluster *harness.Cluster) ([]wakeRow, error) {
 	api, err := connect(cluster.Config())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := cluster.StartControllerManager(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	b := &wakeBench{options: o, cluster: cluster, api: api}
+	b := &wakeBench{options: *o, cluster: cluster, api: api}
 	var rows []wakeRow
 	// Those that take the same operator are refused at the same time.
 	for _, together := range []struct {
@@ -93,11 +106,11 @@ func measureWake(ctx context.Context, cluster *harness.Cluster, o scaleOptions) 
 	} {
 		measured, err := b.run(ctx, together.forms, together.args)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		rows = append(rows, measured...)
 	}
-	return b.report(os.Stdout, rows)
+	return rows, nil
 }
 
 func (b *wakeBench) run(ctx context.Context, forms, args []string) ([]wakeRow, error) {
@@ -124,7 +137,7 @@ func (b *wakeBench) run(ctx context.Context, forms, args []string) ([]wakeRow, e
 			if rows[i], err = b.free(ctx, form, b.crowd(form)); err != nil {
 				return fmt.Errorf("%s: %w", form, err)
 			}
-			sayf("%s: %d pods, p50 %.2f s, p99 %.2f s, last %.2f s", form, rows[i].Pods, rows[i].P50, rows[i].P99, rows[i].Last)
+			sayf("%s: %d pods, p50 %.2f s, p99 %.2f s, last %.2f s", form, rows[i].pods, rows[i].p50, rows[i].p99, rows[i].last)
 			return nil
 		})
 	}
@@ -137,7 +150,9 @@ func (b *wakeBench) start(ctx context.Context, args []string) error {
 		return err
 	}
 	b.metricsPort = port
-	b.operator, err = b.cluster.StartOperator(ctx, harness.OperatorOptions{Binary: b.options.manager, MetricsPort: port, Args: args})
+	b.operator, err = b.cluster.StartOperator(ctx, harness.OperatorOptions{
+		Binary: b.options.manager, MetricsPort: port, Args: args, Env: b.options.operatorEnv(),
+	})
 	return err
 }
 
@@ -192,7 +207,7 @@ func (b *wakeBench) refuse(ctx context.Context, all crowd.Crowd) error {
 
 // free makes room, and waits for the pods that fit.
 func (b *wakeBench) free(ctx context.Context, form string, all crowd.Crowd) (wakeRow, error) {
-	row := wakeRow{Form: form}
+	row := wakeRow{form: form}
 	arrivals, err := all.Watch(ctx)
 	if err != nil {
 		return row, err
@@ -211,19 +226,19 @@ func (b *wakeBench) free(ctx context.Context, form string, all crowd.Crowd) (wak
 	if err != nil {
 		return row, err
 	}
-	for time.Since(moment) < wakePatience && row.Pods < wanted && ctx.Err() == nil {
+	for time.Since(moment) < wakePatience && row.pods < wanted && ctx.Err() == nil {
 		<-time.After(100 * time.Millisecond)
 		after, err := arrivals.Since(moment)
 		if err != nil {
 			return row, err
 		}
-		row.Pods = len(after)
-		row.P50, row.P99 = crowd.Percentile(after, 50).Seconds(), crowd.Percentile(after, 99).Seconds()
-		row.Last = crowd.Percentile(after, 100).Seconds()
+		row.pods = len(after)
+		row.p50, row.p99 = crowd.Percentile(after, 50).Seconds(), crowd.Percentile(after, 99).Seconds()
+		row.last = crowd.Percentile(after, 100).Seconds()
 	}
 	if form == formAll || form == formHalf {
 		<-time.After(5 * time.Second) // whether more are woken than fit
-		row.Woken, row.RefusedAgain, err = b.wakes(ctx, form)
+		row.woken, row.refusedAgain, err = b.wakes(ctx, form)
 	}
 	return row, err
 }
@@ -244,14 +259,33 @@ func (b *wakeBench) wakes(ctx context.Context, quota string) (woken, refusedAgai
 	return exported.sum("sharedquota_owners_woken_total", ofQuota), exported.sum("sharedquota_owners_refused_again_total", ofQuota), err
 }
 
-func (b *wakeBench) report(out io.Writer, rows []wakeRow) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintf(table, "\n%d workloads in %d namespaces, refused for %s.\n\n",
-		wakeOwners, wakeNamespaces, b.options.wake.refused)
-	_, _ = fmt.Fprintln(table, "room\tpods\tp50, s\tp99, s\tlast, s\twoken\trefused again\t")
-	for _, row := range rows {
-		_, _ = fmt.Fprintf(table, "%s\t%d\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t\n",
-			row.Form, row.Pods, row.P50, row.P99, row.Last, row.Woken, row.RefusedAgain)
+// wakeNames are what the forms are called in the table.
+var wakeNames = map[string]string{
+	formAll: "operator, room for all", formHalf: "operator, room for half",
+	formNone: "operator with `--wake-owners=false`", formNative: "native ResourceQuota",
+}
+
+// section is what is shown and stored. Only the operator's wakes have a target.
+func (o *wakeOptions) section(rows []wakeRow) section {
+	waited := strings.TrimSuffix(strings.TrimSuffix(o.refused.String(), "0s"), "m") + " min"
+	if o.refused%time.Minute != 0 {
+		waited = o.refused.String()
 	}
-	return errors.Join(table.Flush(), b.options.write(rows))
+	shown := sheet{Title: "Seconds until the pods come", Columns: []string{"", "refused for", "p50", "p99", "refused again"}}
+	var goals []goal
+	for _, row := range rows {
+		again := ""
+		if row.form == formAll || row.form == formHalf {
+			again = fmt.Sprintf("%.0f", row.refusedAgain)
+			goals = append(goals, goal{
+				What: "wait of " + waited + ", room for " + row.form + ": p99 until pods come, s", Value: row.p99, Target: "≤ 2",
+			})
+		}
+		shown.Rows = append(shown.Rows, []string{
+			wakeNames[row.form], waited, fmt.Sprintf("%.2f", row.p50), fmt.Sprintf("%.2f", row.p99), again,
+		})
+	}
+	figures := newSection(goals)
+	figures.Tables = append(figures.Tables, shown)
+	return figures
 }

@@ -54,6 +54,8 @@ type Endpoints struct {
 	// mu guards what follows.
 	mu      sync.Mutex
 	members []*member
+	// held: nothing is probed.
+	held bool
 	// written are the replicas that are ready by what was written last.
 	written []*Operator
 }
@@ -95,6 +97,13 @@ func (e *Endpoints) Terminate(replica *Operator) {
 	})
 }
 
+// Hold stops all probes, or lets them go on: they are so frequent that they cost the replicas CPU time.
+func (e *Endpoints) Hold(held bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.held = held
+}
+
 // Ready returns the replicas that are ready by what the API server was told.
 func (e *Endpoints) Ready() []*Operator {
 	e.mu.Lock()
@@ -128,12 +137,14 @@ func (e *Endpoints) follow(m *member) {
 	defer ticker.Stop()
 	failures := 0
 	for {
-		failures++
-		if get(e.ctx, e.probe, m.replica.HealthURL+"/readyz") == nil {
-			failures = 0
-		}
-		if failures == 0 || failures >= probeFailures {
-			e.set(m, failures == 0)
+		if !e.isHeld() {
+			failures++
+			if get(e.ctx, e.probe, m.replica.HealthURL+"/readyz") == nil {
+				failures = 0
+			}
+			if failures == 0 || failures >= probeFailures {
+				e.set(m, failures == 0)
+			}
 		}
 		select {
 		case <-m.replica.Done():
@@ -143,6 +154,12 @@ func (e *Endpoints) follow(m *member) {
 		case <-ticker.C:
 		}
 	}
+}
+
+func (e *Endpoints) isHeld() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.held
 }
 
 func (e *Endpoints) set(m *member, ready bool) {

@@ -32,6 +32,9 @@ type OperatorOptions struct {
 
 	// Args are further arguments. They come last, and win.
 	Args []string
+
+	// Env are further variables of its environment, as in os.Environ. They win.
+	Env []string
 }
 
 // Operator is a running operator, outside the cluster.
@@ -77,7 +80,7 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 			"--health-probe-bind-address", health,
 			"--shutdown-delay-duration", "0s", // nobody waits for tests
 		}, options.Args...),
-		env:      operatorEnv(),
+		env:      append(operatorEnv(), options.Env...),
 		readyURL: "http://" + health + "/readyz",
 	})
 	if err != nil {

@@ -67,6 +67,9 @@ type ReplicaOptions struct {
 	// Args are further arguments. They come after those of the Deployment, and win.
 	Args []string
 
+	// Env are further variables of its environment, as in os.Environ. They win.
+	Env []string
+
 	// Clock is by how much the replica's clock is wrong.
 	Clock time.Duration
 }
@@ -162,7 +165,7 @@ func (p *Production) Start(ctx context.Context, options ReplicaOptions) (*Operat
 	process, err := p.cluster.startProcess(ctx, processSpec{
 		name: name, path: binary,
 		args:     slices.Concat(args, []string{"--kubeconfig", kubeconfig}, options.Args),
-		env:      append(append(operatorEnv(), p.environment()...), clockOffset+"="+options.Clock.String()),
+		env:      slices.Concat(operatorEnv(), p.environment(), []string{clockOffset + "=" + options.Clock.String()}, options.Env),
 		readyURL: health + "/readyz",
 	})
 	if err != nil {
