@@ -42,6 +42,8 @@ type Count struct {
 	// changed is called, without the lock, with the quotas that an event touched;
 	// freed with those of which it may have freed something.
 	changed, freed func(quotas []string)
+	// progressed is called like changed, with the quotas whose figures are the same, of a newer version.
+	progressed func(quotas []string)
 	// unmatched is called, with the lock held, for a resource whose objects can't
 	// be matched with a quota.
 	unmatched func(quota string, resource schema.GroupResource, err error)
@@ -73,6 +75,8 @@ type Count struct {
 	touched map[string]bool
 	// freeing are the touched quotas that use less, or lost an object.
 	freeing map[string]bool
+	// progressing are the quotas to report besides, because their figures are of a newer version.
+	progressing map[string]bool
 }
 
 type namespace struct {
@@ -89,6 +93,7 @@ func New(evaluators *evaluation.Evaluators, changed, freed func(quotas []string)
 		evaluators: evaluators,
 		changed:    changed,
 		freed:      freed,
+		progressed: changed,
 		unmatched:  func(string, schema.GroupResource, error) {},
 		namespaces: map[string]namespace{},
 		labelled:   definition.NewLabelled(),
@@ -98,21 +103,32 @@ func New(evaluators *evaluation.Evaluators, changed, freed func(quotas []string)
 		left:       map[string]map[string]time.Time{},
 		touched:    map[string]bool{},
 		freeing:    map[string]bool{},
+
+		progressing: map[string]bool{},
 	}
 }
+
+// OnProgress has progressed called in the place of changed for quotas whose figures are only of a newer version. It must not block,
+// and must be set before anything is counted.
+func (c *Count) OnProgress(progressed func(quotas []string)) { c.progressed = progressed }
 
 // unlock ends a change, and calls the functions freed and changed for the quotas
 // that it touched.
 func (c *Count) unlock() {
-	touched, freeing := sortedKeys(c.touched), sortedKeys(c.freeing)
+	maps.DeleteFunc(c.progressing, func(quota string, _ bool) bool { return c.touched[quota] })
+	touched, freeing, progressing := sortedKeys(c.touched), sortedKeys(c.freeing), sortedKeys(c.progressing)
 	clear(c.touched)
 	clear(c.freeing)
+	clear(c.progressing)
 	c.mu.Unlock()
 	if len(freeing) > 0 {
 		c.freed(freeing)
 	}
 	if len(touched) > 0 {
 		c.changed(touched)
+	}
+	if len(progressing) > 0 {
+		c.progressed(progressing)
 	}
 }
 

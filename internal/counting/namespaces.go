@@ -69,8 +69,13 @@ func (c *Count) ReplaceNamespaces(list []NamespaceLabels, version uint64, now ti
 func (c *Count) NamespacesAt(version uint64) {
 	c.mu.Lock()
 	defer c.unlock()
-	if version > c.namespacesVersion {
+	switch before := c.namespacesVersion; {
+	case before == 0:
 		c.lockedTouchAll()
+	case version > before:
+		for name := range c.tallies {
+			c.progressing[name] = true
+		}
 	}
 	c.lockedNamespacesAt(version)
 }

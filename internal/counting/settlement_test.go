@@ -241,3 +241,32 @@ func TestTheEndOfAJoinIsReported(t *testing.T) {
 		})
 	}
 }
+
+// A bookmark comes each minute, for each watched resource. It changes no figures that people see.
+func TestANewerVersionIsToldApart(t *testing.T) {
+	changed, progressed := 0, 0
+	count := New(evaluation.New(clocktesting.NewFakeClock(moment), evaluation.ClaimSources{}), func([]string) { changed++ }, func([]string) {})
+	count.OnProgress(func([]string) { progressed++ })
+	count.NamespacesAt(4)
+	define(count)
+	mustReplace(count, configMaps, 5)
+	for _, test := range []struct {
+		name                string
+		step                func() error
+		changes, progresses bool
+	}{
+		{"a bookmark of objects", func() error { count.Source(configMaps).At(6); return nil }, false, true},
+		{"a bookmark of namespaces", func() error { count.NamespacesAt(7); return nil }, false, true},
+		{"an old bookmark", func() error { count.Source(configMaps).At(3); return nil }, false, false},
+		{"a namespace", func() error { count.SetNamespace("a", shop, nil, 20, moment); return nil }, true, false},
+		{"an object", func() error { return count.Source(configMaps).Set(object("one", "21"), moment) }, true, false},
+	} {
+		changed, progressed = 0, 0
+		if err := test.step(); err != nil {
+			t.Error(err)
+		}
+		if changed > 0 != test.changes || progressed > 0 != test.progresses {
+			t.Errorf("%s: %d changes and %d times progress were told", test.name, changed, progressed)
+		}
+	}
+}

@@ -117,11 +117,20 @@ func (s *Source) update(namespace string, version uint64, change func()) {
 func (s *Source) At(version uint64) {
 	s.count.mu.Lock()
 	defer s.count.unlock()
-	if version > s.version {
-		// A settle may have waited for the count to come this far.
-		s.version = version
+	switch before := s.version; {
+	case version <= before:
+		return
+	case before == 0:
 		s.lockedTouchCounting()
+	default:
+		// A settle may have waited for the count to come this far.
+		for _, tally := range s.count.tallies {
+			if tally.target.countedFrom(s.resource) {
+				s.count.progressing[tally.target.Quota.Name] = true
+			}
+		}
 	}
+	s.version = version
 }
 
 // lockedTouchCounting touches the quotas that are counted from this source: the

@@ -84,6 +84,7 @@ func (o *operator) clientOptions() client.Options {
 // countObjects makes the count, which the machines settle. Objects that can't be matched with a quota are logged and counted.
 func (o *operator) countObjects(ctx context.Context) error {
 	o.count = counting.New(o.evaluators, o.counted, func(quotas []string) { o.group.Counted(quotas, true) })
+	o.count.OnProgress(o.settle)
 	o.group.Follow(usage.NewCounter(o.count))
 	o.group.OnTrouble(func(quota string) {
 		o.ledgers.fire([]string{quota}) // a ledger that takes no count may be of another history: see usage.Recovery
@@ -99,11 +100,16 @@ func (o *operator) countObjects(ctx context.Context) error {
 
 // counted takes it that the count of quotas has changed, which their machines settle.
 func (o *operator) counted(quotas []string) {
+	o.settle(quotas)
+	o.show(quotas)
+}
+
+// settle has the machines of quotas settle the count.
+func (o *operator) settle(quotas []string) {
 	o.group.Counted(quotas, false)
 	for _, quota := range quotas {
 		o.counting.Joins.Follow(quota)
 	}
-	o.show(quotas)
 }
 
 // changed wakes the controllers of quotas whose ledger or sources have changed.
