@@ -57,7 +57,10 @@ func follow[S comparable](
 	ctx context.Context, api client.WithWatch, list func() client.ObjectList, read func(runtime.Object) (string, S),
 ) (*follower[S], error) {
 	f := &follower[S]{api: api, list: list, read: read}
-	return f, f.begin(ctx)
+	if err := f.begin(ctx); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 func (f *follower[S]) begin(ctx context.Context) error {

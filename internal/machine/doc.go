@@ -19,12 +19,13 @@
 //	queue ──────────────► batch ──► (Load) ──► (Observe) ──► Swap ────────────► Answer
 //	  ▲                     ▲          ▲                       │ conflict, lost   │ denied, and patient
 //	  │ arrives             │          └───────────────────────┘                  ▼
-//	  │                     └──────────── has room again ───────────────────── parked
+//	  │                     └──────────── has room again ───────────────────── parked ◄── arrives, and doesn't fit
 //
 // Charges and edits that wait form a batch. A batch is judged in order on the newest ledger known, written with one
 // compare-and-swap, and only then answered. While one write is under way, the next batch gathers. A charge that does
-// not fit is parked for a moment, without a batch if that is known when it arrives, and judged with every batch that may have room for it, because the count includes
-// deletions only after a moment. Changes of the count are settled in the same writes.
+// not fit is parked for a moment, without a batch if that is known when it arrives, and judged with every batch that may
+// have room for it, because the count includes deletions only after a moment. Changes of the count are settled in the
+// same writes.
 //
 // After the count or the ledger has changed, the machine weighs a settle: it asks for the count, and computes the
 // changes that a settle by it would make. If there are none, it doesn't settle. If used + reserved would stay as they

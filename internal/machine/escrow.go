@@ -90,7 +90,10 @@ type flight struct {
 }
 
 func newEscrow(options EscrowOptions) escrow {
-	return escrow{options: options, most: ledger.MaxBytes / unrecordedOfAll, key: ledger.EscrowKey{Process: options.UID, Number: 1}, recalls: ledger.Ages{}}
+	return escrow{
+		options: options, key: ledger.EscrowKey{Process: options.UID, Number: 1}, recalls: ledger.Ages{},
+		most: ledger.MaxBytes / unrecordedOfAll,
+	}
 }
 
 func (e *escrow) isOff() bool { return e.options.UID == "" }

@@ -96,8 +96,8 @@ func (m *Machine) Current() Snapshot { return m.known.snapshot }
 // Patience returns how long a charge that arrives now waits for room. The more charges wait already, the shorter: freed room is
 // theirs first. But if room was freed for many of late, as many more may wait.
 func (m *Machine) Patience() time.Duration {
-	crowd := time.Duration(leastCrowd + m.relieved.lately(m.now))
-	return m.options.Patience * crowd / (crowd + time.Duration(len(m.parked)+m.charges))
+	crowd := int64(leastCrowd + m.relieved.lately(m.now))
+	return time.Duration(int64(m.options.Patience) * crowd / (crowd + int64(len(m.parked)+m.charges)))
 }
 
 // Idle reports whether no caller waits and nothing is under way.
@@ -130,7 +130,10 @@ func (m *Machine) charge(event Charge) {
 // find the same. A batch under way may make room, and so may a settle that is due, and the return of an escrow.
 func (m *Machine) lacksRoom(added *entry) bool {
 	state := &m.known.snapshot.State
-	if m.life == ended || m.work != nil || m.settling.isDue() || m.known.doubt != none || !m.known.usable() || len(state.Escrows)+len(m.escrow.granted) > 0 {
+	if m.life == ended || m.work != nil || m.settling.isDue() || len(state.Escrows)+len(m.escrow.granted) > 0 {
+		return false
+	}
+	if m.known.doubt != none || !m.known.usable() {
 		return false
 	}
 	m.escrow.localise(m.known.snapshot)

@@ -42,7 +42,7 @@ func tuneCollector() error {
 	if err != nil || limit <= 0 {
 		return fmt.Errorf("environment variable %s is %q: want a number of bytes", memoryLimit, text)
 	}
-	debug.SetMemoryLimit(limit / 10 * 9) // the runtime doesn't count what the kernel holds for connections
+	debug.SetMemoryLimit(limit / 10 * 9) // the runtime doesn't count the kernel's memory for connections
 	return nil
 }
 
