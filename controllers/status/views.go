@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -40,8 +39,6 @@ type ViewController struct {
 	pace *Pace
 	// turns has one element for each write that is under way and not slow.
 	turns chan struct{}
-	// budget is for all writes in the long run.
-	budget *rate.Limiter
 
 	// mu guards written and cleared.
 	mu sync.Mutex
@@ -55,7 +52,7 @@ type ViewController struct {
 // NewViewController makes the controller.
 func NewViewController(parts Parts) *ViewController {
 	return &ViewController{
-		Parts: parts, pace: NewPace(parts.Clock), turns: make(chan struct{}, turns), budget: rate.NewLimiter(perSecond, atOnce),
+		Parts: parts, pace: NewPace(parts.Clock), turns: make(chan struct{}, turns),
 		written: map[string]totals{}, cleared: map[string]uint64{},
 	}
 }
@@ -178,9 +175,7 @@ func (c *ViewController) project(
 	if len(due) == 0 {
 		return reconcile.Result{}, nil
 	}
-	err := each(due, c.inBudget(ctx, c.inTurn(ctx, func(view *quotav1.LocalResourceQuota) error {
-		return c.write(ctx, view, planned.risen[view])
-	})))
+	err := each(due, c.inTurn(ctx, func(view *quotav1.LocalResourceQuota) error { return c.write(ctx, view, planned.risen[view]) }))
 	c.pace.Rest(name, c.Every)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the views of quota %s: %w", name, err)

@@ -29,9 +29,6 @@ const (
 	// slow is when a write's turn ends that is still under way: a namespace in which something delays writes keeps no other
 	// waiting for longer.
 	slow = 50 * time.Millisecond
-	// perSecond bounds the writes of all rounds but deletions in the long run, once atOnce have been made. Those of a leader that
-	// begins with very many namespaces would delay counting, and the statuses that tell whether quotas are in force.
-	perSecond, atOnce = 100, 500
 )
 
 // writeTimeout bounds one write, so that a write without an answer leaves time
@@ -48,18 +45,6 @@ func (c *ViewController) remove(ctx context.Context, views []*quotav1.LocalResou
 		}
 		return err //nolint:wrapcheck // the caller names the action
 	}))
-}
-
-// inBudget does a write when the budget of all quotas has it, unless ctx ends before.
-func (c *ViewController) inBudget(
-	ctx context.Context, write func(*quotav1.LocalResourceQuota) error,
-) func(*quotav1.LocalResourceQuota) error {
-	return func(view *quotav1.LocalResourceQuota) error {
-		if err := c.budget.Wait(ctx); err != nil {
-			return fmt.Errorf("waiting for the budget of writes: %w", err)
-		}
-		return write(view)
-	}
 }
 
 // inTurn does a write in its turn among those of all quotas, unless ctx ends before.

@@ -85,23 +85,3 @@ func TestAWriteWaitsForNoTurnOnceItsRoundIsOver(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-// The first views of very many namespaces leave time for the statuses.
-func TestTheWritesOfAllRoundsHaveABudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		bubble := clock.RealClock{}
-		c, began := NewViewController(Parts{Clock: bubble}), bubble.Now()
-		write := c.inBudget(t.Context(), func(*quotav1.LocalResourceQuota) error { return nil })
-		if err := each(viewsNamed("first", atOnce), write); err != nil || bubble.Since(began) > 0 {
-			t.Errorf("the first %d took %s: %v", atOnce, bubble.Since(began), err)
-		}
-		if err := each(viewsNamed("more", 10*perSecond), write); err != nil || bubble.Since(began).Round(time.Second) != 10*time.Second {
-			t.Errorf("ten times as many as in a second took %s: %v", bubble.Since(began), err)
-		}
-		over, end := context.WithTimeout(t.Context(), time.Second/perSecond/2)
-		defer end()
-		if err := c.inBudget(over, func(*quotav1.LocalResourceQuota) error { return nil })(viewsNamed("late", 1)[0]); err == nil {
-			t.Error("want an error for a write that doesn't fit into its round")
-		}
-	})
-}
