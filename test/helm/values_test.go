@@ -117,7 +117,7 @@ var _ = Describe("A value", func() {
 		Entry("imagePullSecrets", "imagePullSecrets: [{name: mine}]",
 			pod(HaveField("ImagePullSecrets", HaveExactElements(HaveField("Name", "mine"))))),
 		Entry("resources", "resources: {requests: {cpu: 2, memory: 1Gi}, limits: {memory: 4Gi}}",
-			container(HaveField("Resources.Limits", HaveLen(1)))),
+			container(WithTransform(func(c corev1.Container) string { return c.Resources.Limits.Memory().String() }, Equal("4Gi")))),
 		Entry("priorityClassName", "priorityClassName: system-node-critical", pod(HaveField("PriorityClassName", "system-node-critical"))),
 		Entry("no priorityClassName", "priorityClassName: ''", pod(HaveField("PriorityClassName", BeEmpty()))),
 		Entry("a flag that is a word", "flags: {failure-policy: Ignore}", argument("--failure-policy=Ignore")),
@@ -132,7 +132,7 @@ var _ = Describe("A value", func() {
 		Entry("protectedNamespaces", "protectedNamespaces: [monitoring, kube-public]",
 			argument("--protected-namespaces=kube-system,kube-public,kube-node-lease,monitoring")),
 		Entry("env", "env: [{name: GOMEMLIMIT, value: 1GiB}]", container(HaveField("Env", HaveExactElements(
-			HaveField("Name", "POD_NAMESPACE"), HaveField("Name", "GOMEMLIMIT"))))),
+			HaveField("Name", "POD_NAMESPACE"), HaveField("Name", "MEMORY_LIMIT"), HaveField("Name", "GOMEMLIMIT"))))),
 		Entry("certificates.secretName", "certificates: {secretName: issued}", And(argument("--cert-dir=/etc/webhook-cert"),
 			pod(HaveField("Volumes", HaveExactElements(HaveField("Secret.SecretName", "issued")))),
 			container(HaveField("VolumeMounts", HaveExactElements(HaveField("MountPath", "/etc/webhook-cert")))))),
