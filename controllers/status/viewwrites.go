@@ -25,7 +25,7 @@ const writesAtOnce = 4
 const (
 	// turns bounds the writes of all rounds that are under way together. With sixteen at once, a leader that began with
 	// 500 quotas over 10,000 namespaces took a third longer to count them.
-	turns = 4
+	turns = 2
 	// slow is when a write's turn ends that is still under way: a namespace in which something delays writes keeps no other
 	// waiting for longer.
 	slow = 50 * time.Millisecond
