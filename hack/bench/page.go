@@ -83,8 +83,11 @@ func renderPage(from string) (string, error) {
 
 // Targets is the table of all targets.
 func (p *page) Targets() (string, error) {
-	return table(slices.Concat(p.Pods.Goals, p.Scale.Goals, p.Wake.Goals))
+	return table(slices.Concat(p.Pods.Goals, p.Scale.Goals))
 }
+
+// WakeTargets is the table of those of workloads that wait, which are measured apart.
+func (p *page) WakeTargets() (string, error) { return table(p.Wake.Goals) }
 
 // Reached is the value of a goal, with the least and most of the rounds.
 func (p *page) Reached(what string) (string, error) {

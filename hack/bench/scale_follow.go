@@ -181,6 +181,18 @@ func (w *scaleWorld) expected() map[string]usage {
 // ledgers follows what ledgers say is used.
 type ledgers = follower[usage]
 
+// followBoth follows ledgers and statuses. The caller must call stop, unless there is an error.
+func (w *scaleWorld) followBoth(ctx context.Context) (l *ledgers, s *follower[shown], stop func(), err error) {
+	if l, err = w.followLedgers(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	if s, err = w.followStatuses(ctx); err != nil {
+		l.stop()
+		return nil, nil, nil, err
+	}
+	return l, s, func() { l.stop(); s.stop() }, nil
+}
+
 func (w *scaleWorld) followLedgers(ctx context.Context) (*ledgers, error) {
 	list := func() client.ObjectList { return &quotav1.QuotaLedgerList{} }
 	return follow(ctx, w.quotas, list, func(object runtime.Object) (string, usage) {

@@ -188,16 +188,11 @@ func (w *scaleWorld) measureLeader(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ledgers, err := w.followLedgers(ctx)
+	ledgers, statuses, stop, err := w.followBoth(ctx)
 	if err != nil {
 		return err
 	}
-	defer ledgers.stop()
-	statuses, err := w.followStatuses(ctx)
-	if err != nil {
-		return err
-	}
-	defer statuses.stop()
+	defer stop()
 	sayf("%s: killing the leader", w.title)
 	w.extra++
 	previous, err := w.holder(ctx)

@@ -98,16 +98,11 @@ func (w *scaleWorld) measured(ctx context.Context) (start, error) {
 
 // count starts a replica, and returns once all ledgers are complete, and all quotas are Ready and Enforced.
 func (w *scaleWorld) count(ctx context.Context, measured *start) error {
-	ledgers, err := w.followLedgers(ctx)
+	ledgers, statuses, stop, err := w.followBoth(ctx)
 	if err != nil {
 		return err
 	}
-	defer ledgers.stop()
-	statuses, err := w.followStatuses(ctx)
-	if err != nil {
-		return err
-	}
-	defer statuses.stop()
+	defer stop()
 	sayf("%s: counting %d pods", w.title, w.loaded)
 	begin, want, started := time.Now(), w.expected(), make(chan *replica, 1)
 	return together(ctx, func(ctx context.Context) error {

@@ -24,8 +24,8 @@ func (c *Count) Audit(name string, now time.Time) corev1.ResourceList {
 	c.withTally(name, func(t *tally) {
 		c.lockedReevaluate(now)
 		concerned = slices.Collect(maps.Keys(t.slices))
-		for name := range c.labelled.Candidates(t.target.Selector, c.lockedLabels) {
-			if _, covered := t.slices[name]; !covered && t.selects(c.namespaces[name]) {
+		for name, current := range c.namespaces {
+			if _, covered := t.slices[name]; !covered && t.selects(current) {
 				concerned = append(concerned, name)
 			}
 		}

@@ -101,10 +101,7 @@ func New(evaluators *evaluation.Evaluators, changed, freed func(quotas []string)
 		tallies:    map[string]*tally{},
 		covering:   map[string][]*tally{},
 		left:       map[string]map[string]time.Time{},
-		touched:    map[string]bool{},
-		freeing:    map[string]bool{},
-
-		progressing: map[string]bool{},
+		touched:    map[string]bool{}, freeing: map[string]bool{}, progressing: map[string]bool{},
 	}
 }
 
@@ -112,8 +109,8 @@ func New(evaluators *evaluation.Evaluators, changed, freed func(quotas []string)
 // and must be set before anything is counted.
 func (c *Count) OnProgress(progressed func(quotas []string)) { c.progressed = progressed }
 
-// unlock ends a change, and calls the functions freed and changed for the quotas
-// that it touched.
+// unlock ends a change, and calls the functions freed, changed and progressed for the
+// quotas that it concerns.
 func (c *Count) unlock() {
 	maps.DeleteFunc(c.progressing, func(quota string, _ bool) bool { return c.touched[quota] })
 	touched, freeing, progressing := sortedKeys(c.touched), sortedKeys(c.freeing), sortedKeys(c.progressing)

@@ -145,10 +145,10 @@ func (d *Draft) Spend(from EscrowKey, charge Charge, probe bool) (granted Grante
 	return granted, ok
 }
 
-// HoldsLess reports whether an escrow holds less than half of one of these amounts.
-func (d *Draft) HoldsLess(key EscrowKey, than corev1.ResourceList) bool {
+// HoldsLessThanHalf reports whether an escrow holds less than half of one of these amounts.
+func (d *Draft) HoldsLessThanHalf(key EscrowKey, of corev1.ResourceList) bool {
 	held := d.state.Escrows[key].Amounts
-	for name, amount := range than {
+	for name, amount := range of {
 		left := held[name].DeepCopy() // it may have a pointer to its digits
 		left.Add(left)
 		if left.Cmp(amount) < 0 {

@@ -122,7 +122,7 @@ func (m *Machine) spend(id RequestID, charge ledger.Charge, probe bool) bool {
 		granted := charge.Granted()
 		e.granted = append(e.granted, granted)
 		e.bytes += granted.Size()
-		e.low = e.low || e.local.HoldsLess(e.key, e.taken)
+		e.low = e.low || e.local.HoldsLessThanHalf(e.key, e.taken)
 		e.note(m.now, charge)
 	}
 	m.emit(Answer{ID: id, Decision: decision})

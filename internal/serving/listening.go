@@ -51,12 +51,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listening for webhooks: %w", err)
 	}
-	server := &http.Server{
-		BaseContext:    func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		ConnContext:    withConnection,
-		Handler:        newGuard(s.callers, s.certified, s.observer, s.WebhookMux()),
-		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: strangerWithin, WriteTimeout: writeTimeout,
-	}
+	server := s.http(ctx)
 	drained := make(chan error, 1)
 	context.AfterFunc(ctx, func() {
 		var calling sync.WaitGroup
@@ -71,6 +66,16 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("serving webhooks: %w", err)
 	}
 	return <-drained
+}
+
+// http answers the requests of a TLS listener over strangers.
+func (s *Server) http(ctx context.Context) *http.Server {
+	return &http.Server{
+		BaseContext:    func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ConnContext:    withConnection,
+		Handler:        newGuard(s.callers, s.certified, s.observer, s.WebhookMux()),
+		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: strangerWithin, WriteTimeout: writeTimeout,
+	}
 }
 
 // drain takes no more connections, and returns when the requests that are under way have been

@@ -146,7 +146,8 @@ func (a *crowd) remove(c *connection) {
 	}
 }
 
-// called notes that a request with an accepted token came from an address. Its other connections are a caller's from now on.
+// called notes that a request with an accepted token came from an address. Its other connections are a caller's from now on,
+// maxStrangers of them at most, even if a caller has as many as it may.
 func (s *strangers) called(now time.Time, address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,7 +4,10 @@
 package serving
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +15,7 @@ import (
 	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -170,5 +174,58 @@ func TestACallersManyConnectionsAreKept(t *testing.T) {
 		}
 		_ = first.Close()
 		clock.RealClock{}.Sleep(strangerWithin)
+	})
+}
+
+// acceptsOne is a listener with one connection.
+type acceptsOne struct {
+	net.Listener
+	next chan net.Conn
+}
+
+func (l acceptsOne) Accept() (net.Conn, error) {
+	if next, ok := <-l.next; ok {
+		return next, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (acceptsOne) Close() error { return nil }
+
+// An API server opens a connection, and its request may come over it much later. The server itself may not end that sooner
+// than strangers do.
+func TestTheServerWaitsAsLongForTheFirstRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		setup, err := New(clock.RealClock{}, Options{URL: "https://127.0.0.1:9443"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		far, near := net.Pipe()
+		listener := acceptsOne{next: make(chan net.Conn, 1)}
+		listener.next <- dialled{near, "192.0.2.1"}
+		server, ended := setup.Server.http(t.Context()), make(chan error)
+		config := &tls.Config{GetCertificate: setup.Certificates.Present}
+		go func() { ended <- server.Serve(tls.NewListener(newStrangers(listener, clock.RealClock{}), config)) }()
+		caller := tls.Client(far, &tls.Config{InsecureSkipVerify: true})
+		defer func() {
+			close(listener.next)
+			_, _ = server.Close(), far.Close()
+			<-ended
+		}()
+		if err := caller.HandshakeContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		clock.RealClock{}.Sleep(strangerWithin - time.Second)
+		if _, err := io.WriteString(caller, "GET / HTTP/1.1\r\nHost: here\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(caller), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusNotFound {
+			t.Errorf("got %s", answer.Status)
+		}
 	})
 }
