@@ -74,6 +74,9 @@ const (
 	ReasonProbeFailed = "ProbeFailed"
 	// ReasonWithinLimits: of no resource more is used than the quota allows.
 	ReasonWithinLimits = "WithinLimits"
+	// ReasonSurging: used is above hard, and within spec.surge, because pods replace others; the message says which
+	// workloads' and since when.
+	ReasonSurging = "Surging"
 	// ReasonUsedAboveHard: used is above hard; the message names each resource. Also
 	// of an event, when it comes to be so of one resource.
 	ReasonUsedAboveHard = "UsedAboveHard"
@@ -203,6 +206,11 @@ type ClusterResourceQuotaSpec struct {
 	// quota is the limit on what the selected namespaces hold together.
 	Quota ResourceQuotaSpec `json:"quota"`
 
+	// surge is room above quota.hard for pods that replace others, such as in the rolling update of a Deployment.
+	// No other pod can take it.
+	// +optional
+	Surge Surge `json:"surge,omitzero"`
+
 	// preflight says what is done when a workload, such as a Deployment, is applied
 	// whose pods don't fit now: Warn, the default, warns whoever applies it; Deny refuses
 	// it; Off does nothing. Pods are limited in any case.
@@ -213,6 +221,47 @@ type ClusterResourceQuotaSpec struct {
 	// refused.
 	// +optional
 	Enforcement Enforcement `json:"enforcement,omitzero"`
+}
+
+// Surge is room for pods that replace others, and for what comes with such pods.
+type Surge struct {
+	// hard is how much more than quota.hard such pods may bring what the selected namespaces hold together to.
+	// Each name must be in quota.hard, too.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="must be greater than or equal to 0"
+	Hard corev1.ResourceList `json:"hard,omitempty"`
+}
+
+// SurgeStatus is how much of the surge is taken.
+type SurgeStatus struct {
+	// hard is that of spec.surge.
+	Hard corev1.ResourceList `json:"hard"`
+
+	// used is how much of it is taken: what is used and reserved above quota.hard.
+	// +optional
+	Used corev1.ResourceList `json:"used,omitempty"`
+
+	// workloads are those whose pods have taken surge since what is used and reserved was within quota.hard last: at
+	// most 20 of them, the first ones first. In a view, only those of its namespace.
+	// +optional
+	// +listType=atomic
+	Workloads []SurgingWorkload `json:"workloads,omitempty"`
+}
+
+// SurgingWorkload is a workload whose pods have taken surge.
+type SurgingWorkload struct {
+	// kind of the workload, such as Deployment.
+	Kind string `json:"kind"`
+
+	// namespace of the workload.
+	Namespace string `json:"namespace"`
+
+	// name of the workload.
+	Name string `json:"name"`
+
+	// since is when it took surge first.
+	Since metav1.Time `json:"since"`
 }
 
 // PreflightMode says what is done when a workload is applied whose pods don't fit now.
@@ -269,6 +318,11 @@ type ResourcePeaks struct {
 	// month is the most of today and the 29 days before.
 	Month Peak `json:"month"`
 
+	// surge is the most surge of today and the 29 days before that was taken at once, which the other peaks leave out.
+	// Absent if none was.
+	// +optional
+	Surge Peak `json:"surge,omitzero"`
+
 	// others are the peaks of further days, which will be the most of a week or of a month as days pass.
 	// +optional
 	// +listType=atomic
@@ -321,6 +375,10 @@ type ClusterResourceQuotaStatus struct {
 	// the objects appear, and is freed when it turns out that they never will.
 	// +optional
 	Reserved corev1.ResourceList `json:"reserved,omitempty"`
+
+	// surge is how much of spec.surge is taken. Absent if the quota has none.
+	// +optional
+	Surge *SurgeStatus `json:"surge,omitempty"`
 
 	// doubtful is what of it individual namespaces hold for requests that seem to have
 	// failed after they were admitted, such as by another webhook: their objects have not

@@ -41,6 +41,11 @@ type LocalResourceQuotaStatus struct {
 	// +optional
 	Available corev1.ResourceList `json:"available,omitempty"`
 
+	// surge is how much more can be created for pods that replace others, and how much of that is taken. Absent if
+	// the quota has none.
+	// +optional
+	Surge *SurgeStatus `json:"surge,omitempty"`
+
 	// levels tells of each resource how near to its limit all namespaces together
 	// have come, as in the status of the ClusterResourceQuota.
 	// +optional

@@ -30,8 +30,8 @@ const joinedFor = 10 * time.Second
 // remembered is a quota as its last status had it in which everything was counted.
 type remembered struct {
 	uid types.UID
-	// peaks are the peaks in statuses, and the peaks that this leader has seen.
-	peaks peaks
+	// peaks are the peaks in statuses, and the peaks that this leader has seen, and surged those of surge.
+	peaks, surged peaks
 
 	generation int64
 	// selected identifies the namespaces, and since is when they were first so; zero if that was before this leader.
@@ -65,12 +65,13 @@ func (m *memory) lockedOf(quota *quotav1.ClusterResourceQuota) remembered {
 	return m.lockedNote(quota, &quota.Status, time.Time{})
 }
 
-// saw notes the used and reserved amounts, and the peaks that the status has.
-func (m *memory) saw(quota *quotav1.ClusterResourceQuota, held corev1.ResourceList, now time.Time) {
+// saw notes the used and reserved amounts without surge, the surge, and the peaks that the status has.
+func (m *memory) saw(quota *quotav1.ClusterResourceQuota, held, surge corev1.ResourceList, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.lockedOf(quota)
 	known.peaks = known.peaks.next(now, quota.Status.Peaks, quota.Spec.Quota.Hard, held)
+	known.surged = known.surged.next(now, surgesIn(quota.Status.Peaks), quota.Spec.Surge.Hard, surge)
 	m.quotas[quota.Name] = known
 }
 
@@ -214,6 +215,8 @@ func (f facts) exceeded() metav1.Condition {
 		return *f.remembered.exceeded // so that another leader knows, too
 	case len(found.others) == 0:
 		return f.notExceeded()
+	case f.surge.active:
+		return isTrue(quotav1.ReasonSurging, found.others, outcomes.SurgingAbove, f.surge.workloads())
 	case !f.enforcement.Refuses():
 		return isTrue(quotav1.ReasonAdmittedAboveHard, found.others, outcomes.AdmittedAbove, f.enforcement.Mode)
 	default:

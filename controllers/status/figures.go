@@ -50,6 +50,10 @@ func (r *FiguresReader) of(ctx context.Context, object *quotav1.ClusterResourceQ
 	}
 	current := counting.BalanceOf(r.Count, object.Name, object.UID, state)
 	figures.Used, figures.Reserved = quota.Mask(current.Used, current.Complete), current.Reserved
+	figures.Surge = object.Spec.Surge.Hard
+	if surge := surgeOf(object.Spec, state, figures.Used, figures.Reserved); surge.active {
+		figures.Surging = surge.status.Workloads
+	}
 	if len(current.Doubtful) > 0 {
 		figures.Doubtful = map[string]int{}
 	}

@@ -76,7 +76,7 @@ func (p peaks) newest(now time.Time) time.Time {
 }
 
 // stored returns the peaks as a status has them.
-func (p peaks) stored(now time.Time) []quotav1.ResourcePeaks {
+func (p peaks) stored(now time.Time, surged peaks) []quotav1.ResourcePeaks {
 	if len(p) == 0 {
 		return nil
 	}
@@ -88,6 +88,9 @@ func (p peaks) stored(now time.Time) []quotav1.ResourcePeaks {
 		}
 		week, last := within(weekDays), within(1)
 		stored := quotav1.ResourcePeaks{Resource: name, Month: p[name][0]}
+		if len(surged[name]) > 0 {
+			stored.Surge = surged[name][0]
+		}
 		for i, peak := range p[name] {
 			if i == week {
 				stored.Week = peak
@@ -102,6 +105,16 @@ func (p peaks) stored(now time.Time) []quotav1.ResourcePeaks {
 		all = append(all, stored)
 	}
 	return all
+}
+
+// surgesIn returns the peaks of surge among those of a status.
+func surgesIn(status []quotav1.ResourcePeaks) (surges []quotav1.ResourcePeaks) {
+	for _, one := range status {
+		if !one.Surge.At.IsZero() {
+			surges = append(surges, quotav1.ResourcePeaks{Resource: one.Resource, Month: one.Surge})
+		}
+	}
+	return surges
 }
 
 // staircase makes a staircase of any peaks, in any order. Those from after the newest time are as of that.

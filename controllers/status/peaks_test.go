@@ -91,7 +91,7 @@ func TestThePeaksOfDays(t *testing.T) {
 			for _, one := range test.seen {
 				known = known.next(one.at, nil, podsHeld(10), one.held)
 			}
-			if diff := cmp.Diff(test.want, peaksText(known.stored(test.at))); diff != "" {
+			if diff := cmp.Diff(test.want, peaksText(known.stored(test.at, nil))); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})
@@ -103,7 +103,7 @@ func TestAPeakIsOfWhenItWasSoFirst(t *testing.T) {
 	for _, amount := range []int64{1, 3, 2, 3} {
 		known = known.next(noon(1).Add(time.Duration(amount)*time.Minute), nil, podsHeld(10), podsHeld(amount))
 	}
-	if at := known.stored(noon(1))[0].Month.At; !at.Equal(&metav1.Time{Time: noon(1).Add(3 * time.Minute)}) {
+	if at := known.stored(noon(1), nil)[0].Month.At; !at.Equal(&metav1.Time{Time: noon(1).Add(3 * time.Minute)}) {
 		t.Errorf("got %s", at)
 	}
 }
@@ -134,7 +134,7 @@ func TestPeaksOfAnyStatusAreTakenForWhatTheyCanBe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.status.Resource = "pods"
 			status := []quotav1.ResourcePeaks{test.status, {Resource: "secrets", Month: peak("3", noon(31))}}
-			if got := peaksText(peaks{}.next(noon(31), status, podsHeld(10), podsHeld(1)).stored(noon(31))); got != test.want {
+			if got := peaksText(peaks{}.next(noon(31), status, podsHeld(10), podsHeld(1)).stored(noon(31), nil)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -206,7 +206,7 @@ func TestPeaksAreTheMostOfAllThatWasSeen(t *testing.T) {
 				seen = append(seen, state{at: newest, name: name, held: amount.Value()})
 			}
 			leaders[leader] = leaders[leader].next(now, status, hard, held)
-			status = leaders[leader].stored(now)
+			status = leaders[leader].stored(now, nil)
 			for i := range status {
 				if len(status[i].Others) > monthDays-2 {
 					t.Fatalf("%d peaks are kept besides", len(status[i].Others))

@@ -156,7 +156,7 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 		return reconcile.Result{}, err
 	}
 	status := facts.status(quota)
-	torn := counting.Torn(definition.Enforced(quota.Spec), status.Total.Used, status.Reserved)
+	torn := counting.Torn(definition.EnforcedLimits(quota.Spec).Most(), status.Total.Used, status.Reserved)
 	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
@@ -195,7 +195,9 @@ func (c *QuotaController) again(quota string, facts facts) time.Duration {
 // look reads the figures, and remembers their peaks.
 func (c *QuotaController) look(quota *quotav1.ClusterResourceQuota, known ledger.State) counting.Balance {
 	figures := counting.BalanceOf(c.Count, quota.Name, quota.UID, known)
-	c.memory.saw(quota, heldIn(quota.Spec, figures), c.Clock.Now())
+	held := heldIn(quota.Spec, figures)
+	surge := surgeOf(quota.Spec, known, held, nil)
+	c.memory.saw(quota, surge.ordinary(held, quota.Spec.Quota.Hard), surge.taken(), c.Clock.Now())
 	return figures
 }
 

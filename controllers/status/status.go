@@ -49,6 +49,7 @@ type facts struct { //nolint:recvcheck // only limitNothing changes them, while 
 	ledger   ledger.State
 	// reserved is the ledger's amount for objects that aren't in slices.
 	reserved corev1.ResourceList
+	surge    surge
 	// doubtful is the part of it for requests that seem to have failed. namespace
 	// name -> doubts
 	doubtful map[string]ledger.Doubts
@@ -90,7 +91,7 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 		NamespaceCount:     int32(len(f.slices)), //nolint:gosec // no cluster has 2^31 namespaces
 		Conditions:         slices.Clone(object.Status.Conditions),
 	}
-	status.Peaks = f.remembered.peaks.stored(f.now)
+	status.Peaks = f.remembered.peaks.stored(f.now, f.remembered.surged)
 	status.Total.Hard = hard
 	status.Total.Used = corev1.ResourceList{}
 	if f.countedGeneration == f.generation {
@@ -112,7 +113,9 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 		})
 	}
 	status.Summary = report.Summary(status.Total.Used, hard)
-	status.Levels = report.Levels(object.Status.Levels, status.Total.Used, hard)
+	f.surge = surgeOf(object.Spec, f.ledger, status.Total.Used, status.Reserved)
+	status.Surge = f.surge.status
+	status.Levels = report.Levels(object.Status.Levels, f.surge.ordinary(status.Total.Used, hard), hard)
 	f.total = status.Total
 	conditions := f.conditions()
 	for _, kind := range []string{quotav1.ConditionReconciling, quotav1.ConditionStalled} {

@@ -31,6 +31,7 @@ type figures struct {
 	// begun, as a new leader's, would take back the views' figures.
 	counted bool
 	totals  totals
+	surge   surge
 	// complete are the resources that have been counted.
 	complete []corev1.ResourceName
 	// namespace name -> used
@@ -53,10 +54,11 @@ func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
 	complete := slices.DeleteFunc(slices.Clone(read.Complete), func(name corev1.ResourceName) bool {
 		return !slices.Contains(limited, name)
 	})
+	shared := totals{used: quota.Mask(read.Used, complete), reserved: quota.Mask(read.Reserved, limited)}
 	return figures{
 		selection: read.Selection, complete: complete, slices: read.Slices,
 		counted: ready && state.Quota == object.UID,
-		totals:  totals{used: quota.Mask(read.Used, complete), reserved: quota.Mask(read.Reserved, limited)},
+		totals:  shared, surge: surgeOf(object.Spec, state, shared.used, shared.reserved),
 		waiting: byNamespace(c.Waiting.Waiting(object.Name)), woken: c.WakeOwners, protected: c.Settings().Protected,
 	}
 }
@@ -88,6 +90,7 @@ func (f figures) views(object *quotav1.ClusterResourceQuota) map[string]quotav1.
 		view := common
 		view.Used, view.Protected = quota.Mask(used, f.complete), slices.Contains(f.protected, namespace)
 		view.UsedSummary = report.Amounts(view.Used)
+		view.Surge = f.surge.in(namespace)
 		view.Waiting, view.Conditions = waitingIn(f.waiting[namespace], f.woken)
 		views[namespace] = view
 	}

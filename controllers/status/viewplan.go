@@ -60,19 +60,19 @@ const (
 
 func plan(
 	object *quotav1.ClusterResourceQuota,
-	wanted map[string]quotav1.LocalResourceQuotaStatus, present map[string]*quotav1.LocalResourceQuota, now time.Time,
+	wanted map[string]quotav1.LocalResourceQuotaStatus, surge surge, present map[string]*quotav1.LocalResourceQuota, now time.Time,
 ) plannedViews {
 	planned := plannedViews{risen: map[*quotav1.LocalResourceQuota][]corev1.ResourceName{}}
 	for namespace, status := range wanted {
-		current := present[namespace]
-		before := levelsOf(object, current)
-		status.Levels = report.Levels(before, status.Total.Used, status.Total.Hard)
-		status.Conditions = since(current, status.Conditions, now)
-		if current == nil || !metav1.IsControlledBy(current, object) || !apiequality.Semantic.DeepEqual(current.Status, status) {
-			view, urgency := newView(object, namespace, status, current), urgencyOf(object, current, status)
-			planned.outdated[urgency] = append(planned.outdated[urgency], view)
+		view := present[namespace]
+		before := levelsOf(object, view)
+		status.Levels = report.Levels(before, surge.ordinary(status.Total.Used, status.Total.Hard), status.Total.Hard)
+		status.Conditions = since(view, status.Conditions, now)
+		if view == nil || !metav1.IsControlledBy(view, object) || !apiequality.Semantic.DeepEqual(view.Status, status) {
+			updated, urgency := newView(object, namespace, status, view), urgencyOf(object, view, status)
+			planned.outdated[urgency] = append(planned.outdated[urgency], updated)
 			if risen := report.Risen(before, status.Levels); len(risen) > 0 {
-				planned.risen[view] = risen
+				planned.risen[updated] = risen
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func TestPlanWritesWhatMisleadsMostFirst(t *testing.T) {
 		wanted[namespace] = status("10", "0", "1")
 	}
 
-	planned := plan(object, wanted, present, moment)
+	planned := plan(object, wanted, surge{}, present, moment)
 
 	var order []string
 	for _, view := range planned.due(false) {
@@ -149,7 +149,7 @@ func TestPlanTellsEachViewWhatItHasReached(t *testing.T) {
 				wanted[namespace] = quotav1.LocalResourceQuotaStatus{Total: corev1.ResourceQuotaStatus{Hard: pods("10"), Used: pods(test.used)}}
 			}
 			var got map[string]quotav1.Level
-			for view, risen := range plan(object, wanted, present, moment).risen {
+			for view, risen := range plan(object, wanted, surge{}, present, moment).risen {
 				if got == nil {
 					got = map[string]quotav1.Level{}
 				}

@@ -105,14 +105,14 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 	if current.selection == 0 {
 		return reconcile.Result{}, nil // the count will ask again
 	}
-	planned := plan(object, current.views(object), present, asOf)
+	planned := plan(object, current.views(object), current.surge, present, asOf)
 	if err := c.clear(ctx, request.Name, current.selection, planned.unwanted); err != nil {
 		return reconcile.Result{}, err
 	}
 	if wait > 0 || !current.counted {
 		return reconcile.Result{RequeueAfter: max(wait, 0)}, nil
 	}
-	torn := counting.Torn(definition.Enforced(object.Spec), current.totals.used, current.totals.reserved)
+	torn := counting.Torn(definition.EnforcedLimits(object.Spec).Most(), current.totals.used, current.totals.reserved)
 	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}

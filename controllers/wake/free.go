@@ -28,15 +28,16 @@ func freeOf(object *quotav1.ClusterResourceQuota, count *counting.Count, state l
 	if read.Selection == 0 || !isOpen {
 		return waiting.Free{}, false
 	}
-	hard := definition.Enforced(object.Spec) // objects are refused for nothing else
+	limits := definition.EnforcedLimits(object.Spec) // objects are refused for nothing else
+	hard, most := limits.Hard, limits.Most()
 	used := quota.Max(quota.Mask(read.Used, read.Complete), state.Used)
 	charged := quota.Mask(quota.Add(used, read.Reserved), quota.ResourceNames(hard))
-	for name, limit := range hard {
+	for name, limit := range most {
 		if !slices.Contains(read.Complete, name) {
 			charged[name] = limit
 		}
 	}
-	return waiting.Free{Hard: hard, Charged: charged, Limits: func(namespace string) bool {
+	return waiting.Free{Hard: hard, Surge: limits.Surge, Charged: charged, Limits: func(namespace string) bool {
 		_, selected := read.Slices[namespace]
 		return selected
 	}}, true

@@ -34,6 +34,8 @@ type Facts struct {
 	Patience time.Time
 	// Waivers are those of the last charge.
 	Waivers Waivers
+	// Proved: it was looked whether the object replaces another one, and Replaces is what was found.
+	Proved, Replaces bool
 	// Unwritten is why the ledger of the quota that couldn't decide can't be read or written; empty if it can.
 	Unwritten string
 }
@@ -102,7 +104,7 @@ func (w Waivers) Of(quota ledger.Basis) Waived {
 // Looked takes the quotas that a Look found, or its error.
 func (f *Facts) Looked(look Action, found []Quota, err error) {
 	if look.Look == Begin {
-		*f = Facts{Deadline: look.Until}
+		*f = Facts{Deadline: look.Until, Proved: f.Proved, Replaces: f.Replaces}
 	}
 	f.Last, f.Covering = look, found
 	if err != nil {
@@ -124,6 +126,11 @@ func (f *Facts) Charged(charge Action, outcome Outcome, now time.Time) {
 	default:
 		f.Patience = now.Add(CountWait)
 	}
+}
+
+// Found takes the result of a Prove.
+func (f *Facts) Found(prove Action, replaces bool) {
+	f.Last, f.Proved, f.Replaces = prove, true, replaces
 }
 
 // Remarks returns the remarks on quotas that cover the request and weren't charged.

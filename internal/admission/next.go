@@ -20,6 +20,8 @@ const (
 	// LenientWait is how long a request waits in all if nothing refuses it: a little longer than package driver waits for
 	// the ledgers.
 	LenientWait = 1200 * time.Millisecond
+	// ProofWait bounds the look whether an object replaces another one.
+	ProofWait = time.Second
 )
 
 // Action is one step of the caller. The zero value answers.
@@ -53,6 +55,8 @@ const (
 	Wait
 	// Check reads and writes a ledger.
 	Check
+	// Prove finds out whether the object replaces another one, so that it may take surge.
+	Prove
 )
 
 // Reading is the extent of a Look.
@@ -117,6 +121,10 @@ func (f *Facts) goOn() Action {
 	case Check:
 		if f.Unwritten != "" {
 			return Action{Do: Look, Look: Specs}
+		}
+	case Prove:
+		if f.Replaces {
+			return Action{Do: Charge, Waivers: f.Waivers}
 		}
 	case Answer:
 	}
@@ -187,13 +195,17 @@ func (f *Facts) look() Action {
 	return look
 }
 
-// conclude goes on if neither a look nor time leads to another outcome. A quota that refuses nothing, or that admits
+// conclude goes on if neither a look nor time leads to another outcome. Surge is only for objects that
+// replace others, so that is looked up before a charge is refused, and never as long as there is room. A quota that refuses nothing, or that admits
 // requests while its ledger can't be written, is waived. A ledger that isn't counted may be unwritten: the leader's count
 // would be settled in it, so a replica that only judges doesn't notice.
 func (f *Facts) conclude() Action {
 	undecided, by, ok := f.undecided()
 	uncounted := undecided.Reason == ledger.NotCounted || undecided.Reason == ledger.NotJoined
+	denied, _ := f.Outcome.Decision.(ledger.Denied)
 	switch {
+	case denied.Provable && !f.Proved:
+		return Action{Do: Prove, Until: f.Now.Add(ProofWait)}
 	case !ok, f.Waivers.Of(by.Basis) == Entirely:
 		return Action{}
 	case f.isAdvisory():

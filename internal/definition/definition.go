@@ -67,6 +67,7 @@ func definitionOf(
 			Name:     object.Name,
 			Basis:    ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: digest},
 			Hard:     spec.Hard,
+			Surge:    object.Spec.Surge.Hard,
 			Advisory: !enforcement.Refuses(),
 		},
 		Quota:       evaluation.Quota{Name: object.Name, Spec: spec, Advisory: !enforcement.Refuses()},

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 // Enforcement is a quota's response to requests that don't fit. The zero value refuses them.
@@ -48,8 +49,13 @@ func (e Enforcement) AdmitsUnavailable(byDefault bool) bool {
 
 // Enforced returns the limits of a spec for which requests are refused. They must not be changed.
 func Enforced(spec quotav1.ClusterResourceQuotaSpec) corev1.ResourceList {
+	return EnforcedLimits(spec).Hard
+}
+
+// EnforcedLimits returns the same with surge.
+func EnforcedLimits(spec quotav1.ClusterResourceQuotaSpec) ledger.Limits {
 	if EnforcementOf(spec).Refuses() {
-		return spec.Quota.Hard
+		return ledger.Limits{Hard: spec.Quota.Hard, Surge: spec.Surge.Hard}
 	}
-	return nil
+	return ledger.Limits{}
 }

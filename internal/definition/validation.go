@@ -28,6 +28,7 @@ func Validate(object *quotav1.ClusterResourceQuota) field.ErrorList {
 	errs := append(
 		ValidateSelector(object.Spec.Selector, path.Child("selector")),
 		validateQuota(corev1.ResourceQuotaSpec(object.Spec.Quota), path.Child("quota"))...)
+	errs = append(errs, validateSurge(object.Spec, path.Child("surge", "hard"))...)
 	errs = append(errs, validateEnforcement(object.Spec.Enforcement, path.Child("enforcement"))...)
 	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return errs
@@ -42,6 +43,19 @@ func validateQuota(spec corev1.ResourceQuotaSpec, path *field.Path) field.ErrorL
 		return field.ErrorList{field.Invalid(path, spec, err.Error())}
 	}
 	return append(validation.ValidateResourceQuotaSpec(&internal, path), validateScopeValues(spec.ScopeSelector, path)...)
+}
+
+// validateSurge refuses surge of a resource that isn't limited, because that would have no effect.
+func validateSurge(spec quotav1.ClusterResourceQuotaSpec, path *field.Path) field.ErrorList {
+	errs := validateMagnitudes(spec.Surge.Hard, path)
+	for name, amount := range spec.Surge.Hard {
+		at := path.Key(string(name))
+		if _, limited := spec.Quota.Hard[name]; !limited {
+			errs = append(errs, field.Invalid(at, amount.String(), outcomes.SurgeOfUnlimited.Text(name)))
+		}
+		errs = append(errs, validation.ValidateResourceQuantityValue(core.ResourceName(name), amount, at)...)
+	}
+	return errs
 }
 
 func validateEnforcement(enforcement quotav1.Enforcement, path *field.Path) field.ErrorList {

@@ -40,7 +40,7 @@ func Edit(state State) *Draft {
 	draft := &Draft{state: state}
 	draft.state.index = nil
 	draft.state.Reservations, draft.state.Escrows = cloned(state.Reservations), cloned(state.Escrows)
-	draft.state.Suspects = cloned(state.Suspects)
+	draft.state.Suspects, draft.state.Surgers = cloned(state.Suspects), cloned(state.Surgers)
 	if before := state.index; before != nil {
 		draft.index = &index{
 			slots: maps.Clone(before.slots), reserved: maps.Clone(before.reserved), escrowed: maps.Clone(before.escrowed),
@@ -66,6 +66,9 @@ func Edit(state State) *Draft {
 	}
 	for _, suspect := range state.Suspects {
 		draft.index.bytes += suspect.Size()
+	}
+	for _, surger := range state.Surgers {
+		draft.index.bytes += surger.Size()
 	}
 	return draft
 }
@@ -103,7 +106,7 @@ func (d *Draft) Ends() Ends {
 // Quota returns the UID of the quota that the draft is a ledger of.
 func (d *Draft) Quota() types.UID { return d.state.Quota }
 
-// Size is how many bytes the reservations, escrows and suspects take at most as they are stored.
+// Size is how many bytes the reservations, escrows, suspects and surgers take at most as they are stored.
 func (d *Draft) Size() int { return d.index.bytes }
 
 // Charged returns the used and reserved amounts, which count against the limits.

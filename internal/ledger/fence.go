@@ -16,8 +16,8 @@ import (
 type Fence struct {
 	// Generation of the spec; zero for no fence.
 	Generation int64
-	// Hard is its limit for each resource.
-	Hard corev1.ResourceList
+	// Hard is its limit for each resource that it lowers, and Surge the room above that for replacements.
+	Hard, Surge corev1.ResourceList
 	// Until is for people: when the API server has certainly given up on the edit, by the clock of the fence's writer. It is
 	// later than that of every fence before, which tells two fences apart: see Life. It stays if the fence is removed.
 	Until time.Time
@@ -28,7 +28,7 @@ type Fence struct {
 func (d *Draft) SetFence(fence Fence) {
 	standing := d.state.Fence
 	if standing.Generation != 0 {
-		fence.Hard = smaller(fence.Hard, standing.Hard)
+		fence.Hard, fence.Surge = tighter(fence.Hard, fence.Surge, standing.Hard, standing.Surge)
 		fence.Generation = max(fence.Generation, standing.Generation)
 	}
 	if !standing.Until.IsZero() && fence.Until.Unix() <= standing.Until.Unix() {
@@ -39,12 +39,13 @@ func (d *Draft) SetFence(fence Fence) {
 
 // UpdateFence is called with the stored spec. If the fence is for that generation or an earlier one, the fenced spec
 // was stored or never will be: the fence takes the stored spec's limits for the resources that it limits.
-func (d *Draft) UpdateFence(generation int64, hard corev1.ResourceList) {
+func (d *Draft) UpdateFence(generation int64, limits Limits) {
 	standing := d.state.Fence
 	if standing.Generation == 0 || standing.Generation > generation {
 		return
 	}
-	standing.Hard = quota.Mask(hard, quota.ResourceNames(standing.Hard))
+	limits = limits.Of(quota.ResourceNames(standing.Hard))
+	standing.Hard, standing.Surge = limits.Hard, limits.Surge
 	d.state.Fence, d.changed = standing, true
 }
 
@@ -64,9 +65,9 @@ func (f Fence) bind(limits Limits) Limits {
 	switch {
 	case f.Generation <= limits.Generation || len(f.Hard) == 0:
 	case limits.Advisory:
-		limits.Hard, limits.Advisory = f.Hard, false
+		limits.Hard, limits.Surge, limits.Advisory = f.Hard, f.Surge, false
 	default:
-		limits.Hard = smaller(limits.Hard, f.Hard)
+		limits.Hard, limits.Surge = tighter(limits.Hard, limits.Surge, f.Hard, f.Surge)
 	}
 	return limits
 }
@@ -74,6 +75,15 @@ func (f Fence) bind(limits Limits) Limits {
 // Supersedes reports whether the ledger knows of a newer spec of the quota than that of the limits.
 func (s State) Supersedes(limits Limits) bool {
 	return s.Quota == limits.Quota && max(s.Generation, s.Fence.Generation) > limits.Generation
+}
+
+// tighter returns the limits by which a charge fits only if it fits in both, also if its object replaces others.
+func tighter(hard, surge, otherHard, otherSurge corev1.ResourceList) (bothHard, bothSurge corev1.ResourceList) {
+	bothHard = smaller(hard, otherHard)
+	if len(surge) == 0 && len(otherSurge) == 0 {
+		return bothHard, nil
+	}
+	return bothHard, quota.RemoveZeros(quota.Subtract(smaller(most(hard, surge), most(otherHard, otherSurge)), bothHard))
 }
 
 // smaller returns the smaller of two limits for each resource that is in either.

@@ -110,7 +110,7 @@ func TestAFenceStaysUntilTheStoredSpecIsCounted(t *testing.T) {
 // the stored spec do, also if they are higher.
 func TestAStandingFenceOfAnOlderSpecBindsByTheStoredOne(t *testing.T) {
 	draft := Edit(raised(counted("pods", "3", "cpu", "1"), fence(4, "pods", "3", "cpu", "1")))
-	draft.UpdateFence(5, list("pods", "10"))
+	draft.UpdateFence(5, Limits{Hard: list("pods", "10")})
 	draft.SetFence(fence(6, "services", "8"))
 	want := fence(6, "pods", "10", "services", "8")
 	want.Until = want.Until.Add(time.Second) // one more than the standing one
@@ -118,7 +118,7 @@ func TestAStandingFenceOfAnOlderSpecBindsByTheStoredOne(t *testing.T) {
 		t.Errorf("fence (-want,+got):\n%s", diff)
 	}
 	draft = Edit(raised(counted("pods", "3"), fence(6, "pods", "3")))
-	draft.UpdateFence(5, list("pods", "10"))
+	draft.UpdateFence(5, Limits{Hard: list("pods", "10")})
 	if diff := cmp.Diff(fence(6, "pods", "3"), draft.State().Fence); diff != "" || draft.Changed() {
 		t.Errorf("one of an edit under way (-want,+got):\n%s", diff)
 	}

@@ -17,6 +17,9 @@ import (
 type Charge struct {
 	Limits      Limits
 	Reservation Reservation
+	// Replaces is the workload of an object that replaces another one, which is going to end; zero if the object isn't known
+	// to. Such an object may take surge.
+	Replaces Surger
 	// Knowledge is the caller's evidence that the quota covers the namespace.
 	Knowledge Knowledge
 	// MaxDoubtful is the amount that a namespace may hold if it has doubtful reservations, in percent of a limit: see
@@ -56,6 +59,7 @@ func (d *Draft) Reserve(charge Charge) Decision {
 		reservation.Amounts = amounts
 		d.put(reservation)
 		d.changed = true
+		d.noteSurge(charge)
 		if d.state.isFor(charge.Limits.Basis) && charge.Knowledge.Joined <= d.state.Members() {
 			d.state.Joined = max(d.state.Joined, charge.Knowledge.All) // the caller has seen that none joined since
 		}
@@ -88,8 +92,8 @@ func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 	if limits.Advisory {
 		return Granted{Remarks: d.remarks(limits, amounts, added)}, amounts
 	}
-	if names := exceeded(limits.Hard, added, d.chargedOf); len(names) > 0 {
-		return denied(limits.Name, amounts, limits.Hard, names, d.chargedOf), nil
+	if refused, ok := d.refuse(charge, limits, amounts, added); ok {
+		return refused, nil
 	}
 	if withheld, ok := d.withhold(charge, limits, added); ok {
 		return withheld, nil
@@ -327,8 +331,8 @@ func (s State) IsTight(charge Charge, recent corev1.ResourceList) bool {
 		free.Sub(index.reserved[name])
 		left := free.DeepCopy()
 		left.Sub(amount)
-		if left.Sign() < 0 {
-			return false // it is going to be refused
+		if left.Sign() < 0 { // it is going to be refused, unless it takes surge
+			return charge.replaces()
 		}
 		left.Mul(freePart)
 		tight = tight || left.Cmp(limit) < 0
@@ -353,6 +357,8 @@ type Room struct {
 	// Left is Hard minus used and reserved amounts, for each resource that is counted. Amounts that replicas hold in
 	// escrow are left, because replicas return them on request. Left is below zero if more is used than Hard.
 	Left corev1.ResourceList
+	// Surge is the room above Hard for objects that replace others.
+	Surge corev1.ResourceList
 }
 
 // Room returns the room of the limits for a caller with this knowledge of namespaces. The Reason isn't empty if the
@@ -361,10 +367,10 @@ func (s State) Room(limits Limits, caller Knowledge) (Room, Reason) {
 	if reason := (&Draft{state: s}).unknown(limits, caller, nil); reason != "" {
 		return Room{}, reason
 	}
-	hard := s.Fence.bind(limits).Hard
+	bound := s.Fence.bind(limits)
 	held := s.held()
-	counted := quota.Mask(hard, quota.ResourceNames(held))
-	return Room{Hard: hard, Left: quota.Subtract(counted, quota.Mask(held, quota.ResourceNames(counted)))}, ""
+	counted := quota.Mask(bound.Hard, quota.ResourceNames(held))
+	return Room{Hard: bound.Hard, Surge: bound.Surge, Left: quota.Subtract(counted, quota.Mask(held, quota.ResourceNames(counted)))}, ""
 }
 
 func (s State) held() corev1.ResourceList {

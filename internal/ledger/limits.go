@@ -6,6 +6,7 @@ package ledger
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
 // Basis identifies the quota and the spec that a count was made for.
@@ -26,8 +27,29 @@ type Limits struct {
 	Name string
 	// Hard is the most that may be used, for each limited resource.
 	Hard corev1.ResourceList
+	// Surge is the room above Hard for charges whose objects replace others. A resource that is missing has none.
+	Surge corev1.ResourceList
 	// Advisory: nothing is refused. A charge that doesn't fit is reserved, and remarked on.
 	Advisory bool
+}
+
+// Most returns the most that may be used of each limited resource if objects replace others. It must not be changed.
+func (l Limits) Most() corev1.ResourceList { return most(l.Hard, l.Surge) }
+
+func most(hard, surge corev1.ResourceList) corev1.ResourceList {
+	if len(surge) == 0 {
+		return hard
+	}
+	return quota.Add(hard, quota.Mask(surge, quota.ResourceNames(hard)))
+}
+
+// Of returns the limits of some resources.
+func (l Limits) Of(names []corev1.ResourceName) Limits {
+	l.Hard = quota.Mask(l.Hard, names)
+	if l.Surge != nil {
+		l.Surge = quota.Mask(l.Surge, names)
+	}
+	return l
 }
 
 // Charged returns the amounts that the limits are about.

@@ -75,6 +75,7 @@ func (d *Draft) Settle(count Observation) {
 			d.settleReservation(reservation, waiting)
 		}
 	}
+	d.endSurge(count.Hard)
 }
 
 // admitMembers records up to where all that joined is counted. If the count is of another basis, or was forgotten,

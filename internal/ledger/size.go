@@ -52,6 +52,17 @@ func (s Suspect) Size() int {
 	return s.objectSize() + escaped(s.Attempt)
 }
 
+// surgerSize is the size of a stored surger without its UID, names and kind: the resource that it is stored as, and a slash.
+const surgerSize = separators + 30 + 3
+
+// Size is how many bytes a surger takes at most as it is stored; zero for none.
+func (s Surger) Size() int {
+	if s.UID == "" {
+		return 0
+	}
+	return surgerSize + escaped(string(s.UID)) + escaped(s.Kind) + escaped(s.Namespace) + escaped(s.Name)
+}
+
 func amountsSize(amounts corev1.ResourceList) int {
 	size := 0
 	for name, amount := range amounts {

@@ -139,6 +139,9 @@ type State struct {
 	// Suspects are the namespaces that may hold less in doubt than others.
 	// namespace -> suspect
 	Suspects map[string]Suspect
+	// Surgers are the workloads that took surge, which hasn't ended since.
+	// UID -> workload
+	Surgers map[types.UID]Surger
 	// Fence has the lowered limits of a spec that is about to be stored; zero for none.
 	Fence Fence
 	// Sealed isn't zero if nothing is granted, because the ledger may lack requests that were in flight when it was

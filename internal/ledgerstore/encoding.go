@@ -33,8 +33,8 @@ const (
 	doubtful = "?"
 )
 
-// record is the content of one text. A reservation is stored as it is; escrows and suspects are folded into the fields of
-// one, because each release must read the ledgers of the others.
+// record is the content of one text. A reservation is stored as it is; escrows, suspects and surgers are folded into the
+// fields of one, because each release must read the ledgers of the others.
 type record = ledger.Reservation
 
 // format is how a record is written and read.
@@ -43,9 +43,9 @@ type format struct {
 	decode func(string) (record, error)
 }
 
-// Encode returns the texts of all reservations, escrows and suspects of a state, sorted.
+// Encode returns the texts of all reservations, escrows, suspects and surgers of a state, sorted.
 func Encode(state ledger.State) []string {
-	texts := make([]string, 0, len(state.Reservations)+len(state.Escrows)+len(state.Suspects))
+	texts := make([]string, 0, len(state.Reservations)+len(state.Escrows)+len(state.Suspects)+len(state.Surgers))
 	format := formatOf(written)
 	for _, reservation := range state.Reservations {
 		texts = append(texts, format.encode(reservation))
@@ -56,6 +56,9 @@ func Encode(state ledger.State) []string {
 	for _, suspect := range state.Suspects {
 		texts = append(texts, format.encode(foldSuspect(suspect)))
 	}
+	for _, surger := range state.Surgers {
+		texts = append(texts, format.encode(foldSurger(surger)))
+	}
 	slices.Sort(texts)
 	return texts
 }
@@ -65,7 +68,7 @@ func Encode(state ledger.State) []string {
 func Decode(encoding int32, texts []string) (state ledger.State, undecoded []string) {
 	state = ledger.State{
 		Reservations: make(map[ledger.Key]ledger.Reservation, len(texts)), Escrows: map[ledger.EscrowKey]ledger.Escrow{},
-		Suspects: map[string]ledger.Suspect{},
+		Suspects: map[string]ledger.Suspect{}, Surgers: map[types.UID]ledger.Surger{},
 	}
 	if !Knows(encoding) {
 		return state, texts
@@ -86,8 +89,13 @@ func Decode(encoding int32, texts []string) (state ledger.State, undecoded []str
 // Knows reports whether this release reads an encoding.
 func Knows(encoding int32) bool { return encoding <= newest }
 
-// escrows is the resource of a record that is an escrow. Nothing serves it.
-var escrows = schema.GroupVersionResource{Group: "quota.sharedquota.dev", Version: "v1", Resource: "escrows"}
+// These are the resources of a record that is an escrow or a surger. Nothing serves them.
+//
+//nolint:gochecknoglobals // constants, which Go has no literal for
+var (
+	escrows = schema.GroupVersionResource{Group: "quota.sharedquota.dev", Version: "v1", Resource: "escrows"}
+	surgers = schema.GroupVersionResource{Group: "quota.sharedquota.dev", Version: "v1", Resource: "surgers"}
+)
 
 // recalled is the From of an escrow that is asked back.
 const recalled = "recalled"
@@ -114,7 +122,15 @@ func foldSuspect(suspect ledger.Suspect) record {
 	return record{Object: suspect.Object, Attempt: suspect.Attempt, Expiry: suspect.Expiry, Doubtful: true}
 }
 
-// unfold puts the reservation, escrow or suspect that a record was made of into a state.
+// foldSurger makes a record without amounts. An older release takes it for a reservation of nothing.
+func foldSurger(surger ledger.Surger) record {
+	return record{
+		Object: ledger.Object{Resource: surgers, Namespace: surger.Namespace, Name: surger.Kind + "/" + surger.Name, UID: surger.UID},
+		Expiry: surger.Since,
+	}
+}
+
+// unfold puts the reservation, escrow, suspect or surger that a record was made of into a state.
 func unfold(from record, state *ledger.State) error {
 	switch {
 	case from.Resource == escrows:
@@ -123,6 +139,9 @@ func unfold(from record, state *ledger.State) error {
 			return err
 		}
 		state.Escrows[escrow.EscrowKey] = escrow
+	case from.Resource == surgers:
+		kind, name, _ := strings.Cut(from.Name, "/")
+		state.Surgers[from.UID] = ledger.Surger{UID: from.UID, Kind: kind, Namespace: from.Namespace, Name: name, Since: from.Expiry}
 	case from.Doubtful && len(from.Amounts) == 0:
 		state.Suspects[from.Namespace] = ledger.Suspect{Object: from.Object, Attempt: from.Attempt, Expiry: from.Expiry}
 	default:
@@ -263,8 +282,37 @@ func encodeFence(fence ledger.Fence) string {
 		return ""
 	}
 	return strings.Join([]string{
-		strconv.FormatInt(fence.Generation, 10), strconv.FormatInt(fence.Until.Unix(), 10), orDash(encodeAmounts(fence.Hard)),
+		strconv.FormatInt(fence.Generation, 10), strconv.FormatInt(fence.Until.Unix(), 10), orDash(encodeAmounts(withSurge(fence))),
 	}, " ")
+}
+
+// surging begins the names of surge among a fence's limits. An older release takes them for limits of resources that no
+// object uses.
+const surging = "surge/"
+
+func withSurge(fence ledger.Fence) corev1.ResourceList {
+	if len(fence.Surge) == 0 {
+		return fence.Hard
+	}
+	all := fence.Hard.DeepCopy()
+	for name, amount := range fence.Surge {
+		all[surging+name] = amount
+	}
+	return all
+}
+
+// withoutSurge takes the surge out of limits, and returns it; nil for none.
+func withoutSurge(hard corev1.ResourceList) (surge corev1.ResourceList) {
+	for name, amount := range hard {
+		if limited, ok := strings.CutPrefix(string(name), surging); ok {
+			if surge == nil {
+				surge = corev1.ResourceList{}
+			}
+			surge[corev1.ResourceName(limited)] = amount
+			delete(hard, name)
+		}
+	}
+	return surge
 }
 
 var errFence = errors.New("want generation, seconds and limits")
@@ -289,7 +337,8 @@ func decodeFence(text string) (ledger.Fence, error) {
 	if err != nil {
 		return ledger.Fence{}, fmt.Errorf("decoding fence %q: %w", text, err)
 	}
-	return ledger.Fence{Generation: generation, Hard: hard, Until: time.Unix(seconds, 0)}, nil
+	surge := withoutSurge(hard)
+	return ledger.Fence{Generation: generation, Hard: hard, Surge: surge, Until: time.Unix(seconds, 0)}, nil
 }
 
 // escape returns text as one field.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -133,6 +134,10 @@ func (o *operator) objects(ctx context.Context) error {
 	parts := objects.Parts{
 		Clock: o.clock, Evaluators: o.evaluators, Coverage: o.index, Charger: o.group, Outcomes: o.told, Contact: o.contact,
 		Natives: natives, Names: objects.NewNames(o.clients.metadata), AdmitByDefault: o.reached.AdmitsByDefault(),
+		Replacements: objects.NewReplacements(objects.ReplacementParts{
+			Clock: o.clock, Typed: o.clients.typed, Untyped: o.clients.untyped, Metadata: o.clients.metadata, Outcomes: o.told,
+			KubeVirt: strings.Split(o.flags.kubevirt, ","),
+		}),
 		ReservationTTL: o.flags.reservations.life, MaxDoubtful: o.flags.reservations.maxDoubtful,
 	}
 	if o.people.Waiting {

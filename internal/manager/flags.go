@@ -42,6 +42,7 @@ type flags struct {
 	statusEvery   time.Duration
 	failurePolicy string
 	protected     string
+	kubevirt      string
 	limited       string
 	wakeOwners    bool
 	version       bool
@@ -82,6 +83,9 @@ func parseFlags() (flags, zap.Options) {
 			"so that the quota may be exceeded.")
 	flag.StringVar(&f.protected, "protected-namespaces", "kube-system,kube-public,kube-node-lease",
 		"Comma-separated namespaces that are never limited, besides the operator's own.")
+	flag.StringVar(&f.kubevirt, "kubevirt-controllers", "system:serviceaccount:kubevirt:kubevirt-controller",
+		"Comma-separated users as which the controllers of KubeVirt create pods. Pods that virtual machines migrate to may take "+
+			"the surge of a quota only if such a user creates them.")
 	flag.BoolVar(&f.wakeOwners, "wake-owners", true,
 		"Wake workloads whose objects a quota refused once there is room for them, by the annotation "+quotav1.RoomAnnotation+
 			" on their status subresource. If false, their controllers try again by themselves.")

@@ -23,6 +23,7 @@ const (
 	labelOutcome    = "outcome"
 	labelProjection = "projection"
 	labelQuota      = "quota"
+	labelWorkload   = "workload"
 	labelResource   = "resource"
 	labelReason     = "reason"
 	labelStatus     = "status"
@@ -60,6 +61,7 @@ type Metrics struct {
 	turned    prometheus.Counter
 	probes    *prometheus.HistogramVec
 	would     *prometheus.CounterVec
+	looked    *prometheus.CounterVec
 	// woken, refusedAgain and unwoken count the wakes of workloads that wait for room.
 	woken, refusedAgain, unwoken *prometheus.CounterVec
 	quotas                       *quotas
@@ -116,6 +118,9 @@ func New(registerer prometheus.Registerer) *Metrics {
 		would: c.counter("admission", "would_refuse_total",
 			"Requests that didn't fit and were admitted, of each resource that they didn't fit for, by the mode of the quota.",
 			labelQuota, labelResource, labelMode),
+		looked: c.counter("admission", "replacement_lookups_total",
+			"Looks whether a pod that doesn't fit in the limit of a quota with surge replaces another one, by outcome: replaces, other, or unknown.",
+			labelOutcome),
 		quotas: newQuotas(),
 	}
 	c.MustRegister(m.quotas, m.ends, prometheus.NewGaugeFunc(gaugeOf("contact", "silence_seconds",
@@ -149,6 +154,18 @@ func (m *Metrics) Refused(refusal outcomes.Refusal) {
 	for _, resource := range refusal.Resources {
 		m.would.WithLabelValues(refusal.Quota, string(resource), string(refusal.Mode)).Inc()
 	}
+}
+
+// Looked counts a look whether a pod replaces another one.
+func (m *Metrics) Looked(replaces bool, err error) {
+	outcome := "other"
+	switch {
+	case err != nil:
+		outcome = "unknown"
+	case replaces:
+		outcome = "replaces"
+	}
+	m.looked.WithLabelValues(outcome).Inc()
 }
 
 // Preflighted counts one question about a workload, and how long its answer took.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
@@ -38,6 +39,7 @@ func busy() (*prometheus.Registry, *Metrics) {
 	m.Committed("team", 3, 2*time.Millisecond)
 	m.Drifted("team", "pods")
 	m.Unmatched("team", "pods")
+	m.Looked(true, nil)
 	m.Probed(outcomes.ProbeProved, 5*time.Millisecond)
 	m.Woken("team")
 	m.RefusedAgain("team", 2)
@@ -46,7 +48,11 @@ func busy() (*prometheus.Registry, *Metrics) {
 	m.Follow(elected(true), func() []Figures {
 		return []Figures{{
 			Quota: "team", Hard: list("requests.cpu", "2"), Used: list("requests.cpu", "1500m"), Reserved: list("requests.cpu", "250m"),
-			Namespaces:   map[string]corev1.ResourceList{"shop": list("requests.cpu", "1")},
+			Namespaces: map[string]corev1.ResourceList{"shop": list("requests.cpu", "1")},
+			Surge:      corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("500m")},
+			Surging: []quotav1.SurgingWorkload{{
+				Kind: "Deployment", Namespace: "shop", Name: "web", Since: metav1.NewTime(time.Unix(1700000000, 0)),
+			}},
 			Reservations: 1,
 			Doubtful:     map[string]int{"shop": 1},
 			LedgerBytes:  420,
@@ -93,6 +99,7 @@ sharedquota_quota_condition{quota="team",status="Unknown",type="Exceeded"} 0
 # TYPE sharedquota_quota_exceeded gauge
 sharedquota_quota_exceeded{quota="team",reason="AdmittedAboveHard"} 0
 sharedquota_quota_exceeded{quota="team",reason="AdmittedWhileUnavailable"} 1
+sharedquota_quota_exceeded{quota="team",reason="Surging"} 0
 sharedquota_quota_exceeded{quota="team",reason="UsedAboveHard"} 0
 # HELP sharedquota_quota_hard Limit on what the selected namespaces use together, in cores, bytes or objects.
 # TYPE sharedquota_quota_hard gauge
@@ -103,6 +110,12 @@ sharedquota_quota_namespace_used{namespace="shop",quota="team",resource="request
 # HELP sharedquota_quota_reserved Reserved for requests that were admitted and not observed yet, in cores, bytes or objects.
 # TYPE sharedquota_quota_reserved gauge
 sharedquota_quota_reserved{quota="team",resource="requests.cpu"} 0.25
+# HELP sharedquota_quota_surge Room above the limit for pods that replace others, in cores, bytes or objects.
+# TYPE sharedquota_quota_surge gauge
+sharedquota_quota_surge{quota="team",resource="requests.cpu"} 0.5
+# HELP sharedquota_quota_surging_since_timestamp_seconds When a workload, as in "Deployment shop/web", took surge first, which hasn't ended since. At most 20 of a quota.
+# TYPE sharedquota_quota_surging_since_timestamp_seconds gauge
+sharedquota_quota_surging_since_timestamp_seconds{quota="team",workload="Deployment shop/web"} 1.7e+09
 # HELP sharedquota_quota_used Observed use of the selected namespaces, in cores, bytes or objects; only of resources that have been counted.
 # TYPE sharedquota_quota_used gauge
 sharedquota_quota_used{quota="team",resource="requests.cpu"} 1.5
@@ -110,7 +123,7 @@ sharedquota_quota_used{quota="team",resource="requests.cpu"} 1.5
 	err := testutil.GatherAndCompare(registry, strings.NewReader(want),
 		"sharedquota_counting_leader", "sharedquota_ledger_doubtful_reservations", "sharedquota_ledger_reservations", "sharedquota_ledger_size_bytes", "sharedquota_projection_lag_seconds",
 		"sharedquota_owners_waiting", "sharedquota_quota_condition", "sharedquota_quota_exceeded", "sharedquota_quota_hard", "sharedquota_quota_namespace_used",
-		"sharedquota_quota_reserved", "sharedquota_quota_used")
+		"sharedquota_quota_reserved", "sharedquota_quota_surge", "sharedquota_quota_surging_since_timestamp_seconds", "sharedquota_quota_used")
 	if err != nil {
 		t.Error(err)
 	}

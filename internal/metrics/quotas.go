@@ -32,6 +32,9 @@ type Figures struct {
 	// Hard is the limits of the spec; Used the counted use, and Reserved the
 	// amounts that were admitted besides, of the resources in Used.
 	Hard, Used, Reserved corev1.ResourceList
+	// Surge is the room above Hard for pods that replace others, and Surging are the workloads that have taken some.
+	Surge   corev1.ResourceList
+	Surging []quotav1.SurgingWorkload
 	// Namespaces has the use of each selected namespace; nil if that is left out.
 	// namespace name -> used
 	Namespaces map[string]corev1.ResourceList
@@ -63,7 +66,7 @@ type quotas struct {
 	// source is nil until there is one.
 	source atomic.Pointer[source]
 
-	leader, hard, used, reserved, namespaceUsed, condition, exceeded, reservations, doubtful, size, waiting, lag *prometheus.Desc
+	leader, hard, surge, surging, used, reserved, namespaceUsed, condition, exceeded, reservations, doubtful, size, waiting, lag *prometheus.Desc
 }
 
 func newQuotas() *quotas {
@@ -72,6 +75,11 @@ func newQuotas() *quotas {
 		hard: described("quota", "hard",
 			"Limit on what the selected namespaces use together, in cores, bytes or objects.",
 			labelQuota, labelResource),
+		surge: described("quota", "surge",
+			"Room above the limit for pods that replace others, in cores, bytes or objects.", labelQuota, labelResource),
+		surging: described("quota", "surging_since_timestamp_seconds",
+			"When a workload, as in \"Deployment shop/web\", took surge first, which hasn't ended since. At most 20 of a quota.",
+			labelQuota, labelWorkload),
 		used: described("quota", "used",
 			"Observed use of the selected namespaces, in cores, bytes or objects; only of resources that have been counted.",
 			labelQuota, labelResource),
@@ -107,7 +115,7 @@ func described(subsystem, name, help string, labels ...string) *prometheus.Desc 
 // Describe implements prometheus.Collector.
 func (q *quotas) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.exceeded, q.reservations, q.doubtful,
+		q.leader, q.hard, q.surge, q.surging, q.used, q.reserved, q.namespaceUsed, q.condition, q.exceeded, q.reservations, q.doubtful,
 		q.size, q.waiting, q.lag,
 	} {
 		descs <- desc
@@ -130,6 +138,11 @@ func (q *quotas) Collect(metrics chan<- prometheus.Metric) {
 
 func (q *quotas) collect(to sink, figures Figures) {
 	to.amounts(q.hard, figures.Hard, figures.Quota)
+	to.amounts(q.surge, figures.Surge, figures.Quota)
+	for _, workload := range figures.Surging {
+		to.gauge(q.surging, float64(workload.Since.Unix()), figures.Quota,
+			workload.Kind+" "+workload.Namespace+"/"+workload.Name)
+	}
 	to.amounts(q.used, figures.Used, figures.Quota)
 	for name := range figures.Used {
 		amount := figures.Reserved[name]
@@ -151,7 +164,7 @@ func (q *quotas) collect(to sink, figures Figures) {
 	}
 	exceeded := meta.FindStatusCondition(figures.Conditions, quotav1.ConditionExceeded)
 	for _, reason := range []string{
-		quotav1.ReasonUsedAboveHard, quotav1.ReasonAdmittedAboveHard, quotav1.ReasonAdmittedWhileUnavailable,
+		quotav1.ReasonUsedAboveHard, quotav1.ReasonSurging, quotav1.ReasonAdmittedAboveHard, quotav1.ReasonAdmittedWhileUnavailable,
 	} {
 		to.gauge(q.exceeded, truth(exceeded != nil && exceeded.Reason == reason), figures.Quota, reason)
 	}

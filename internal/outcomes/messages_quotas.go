@@ -13,6 +13,8 @@ var (
 	Incomparable = row(Answers, "can't be compared with any object: %s", ": write a value that a label can have")
 	SelectorSize = row(Answers, "takes %d KiB, and etcd can't store more than %d KiB of it together with the quota's status",
 		": label the namespaces, and select by this label")
+	SurgeOfUnlimited = row(Answers, "surge is room above a limit, and %s has none",
+		": write it into spec.quota.hard, too, or remove it here")
 	NotFenced = row(Answers,
 		"quota %s is unchanged, because a lower limit must first be written into the quota's ledger, and that failed: %v",
 		"; try again, and if it stays so, look at the quota's condition Ready")

@@ -21,6 +21,11 @@ var (
 	// Held follows Exceeded, about the part of the use that is held for this namespace.
 	Held = row(Answers, " (of used, %s is held until about %s for requests of the same namespace whose objects have not appeared",
 		": if those requests failed, correct them, and try again after that time)")
+	// SurgeTaken and SurgeUnproved follow Exceeded, about objects that replace others.
+	SurgeTaken = row(Answers, " (the pod replaces another one, and the surge for that, %s, is taken",
+		": wait until other rollouts have ended, or ask your cluster administrator for more spec.surge)")
+	SurgeUnproved = row(Answers, " (the operator couldn't find out whether the pod replaces another one, and may take surge: %v",
+		":"+TryAgain+")")
 	TooMuchHeld = row(Answers, "too much in doubt for quota: %s, requested: %s, held for missing objects: %s, "+
 		"allowed for missing objects: %s (requests in this namespace were admitted and their objects don't appear",
 		": find out what refuses these objects, such as another webhook or a policy, correct it, "+

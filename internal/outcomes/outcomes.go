@@ -29,6 +29,8 @@ type Observer interface {
 	Decided(decision Decision)
 	// Refused is told of each refusal by a quota.
 	Refused(refusal Refusal)
+	// Looked is told of each look whether a pod replaces another one, and of an error if that couldn't be found out.
+	Looked(replaces bool, err error)
 	// Lost is told of a ledger that nothing may be granted by any more.
 	Lost(quota string, how Loss)
 	// Drifted is told of a resource whose running total an audit found wrong and repaired.

@@ -191,7 +191,7 @@ func (e *edit) ask() {
 			if current.audits {
 				enforced = nil
 			}
-			draft.UpdateFence(current.generation, enforced)
+			draft.UpdateFence(current.generation, ledger.Limits{Hard: enforced})
 		}
 		draft.SetFence(fence)
 	})

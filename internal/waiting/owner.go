@@ -146,6 +146,8 @@ type Refusal struct {
 	Requested corev1.ResourceList
 	// Short is the part of it that was missing.
 	Short corev1.ResourceList
+	// Replaces: the object would have replaced another one, so that it may take surge.
+	Replaces bool
 }
 
 // Decided takes the news of a new object, if its owner can be woken.
@@ -158,13 +160,13 @@ func (l *List) Decided(decision outcomes.Decision) {
 	case ledger.Granted:
 		l.Granted(decision.At, owner.Key())
 	case ledger.Denied:
-		l.Refused(decision.At, Refusal{Owner: owner, Quota: decided.Quota, Requested: decision.Requested, Short: shortOf(decided)})
+		l.Refused(decision.At, Refusal{Owner: owner, Quota: decided.Quota, Requested: decision.Requested, Short: shortOf(decided), Replaces: len(decided.Surge) > 0})
 	}
 }
 
 // shortOf returns the amounts that were missing for a charge to fit.
 func shortOf(denied ledger.Denied) corev1.ResourceList {
-	return quota.Subtract(quota.Add(denied.Requested, denied.Used), denied.Limited)
+	return quota.Subtract(quota.Add(denied.Requested, denied.Used), quota.Add(denied.Limited, denied.Surge))
 }
 
 // Record is the newest news of an owner.

@@ -51,6 +51,7 @@ type entry struct {
 	Quota     string            `json:"q"`
 	Requested map[string]string `json:"r,omitempty"`
 	Short     map[string]string `json:"s,omitempty"`
+	Replaces  bool              `json:"p,omitempty"`
 	Since     int64             `json:"f,omitempty"`
 	Last      int64             `json:"l,omitempty"`
 	Refusals  int               `json:"c,omitempty"`
@@ -92,7 +93,7 @@ func encode(records []Record) ([]byte, error) {
 func entryOf(record *Record) entry {
 	return entry{
 		Kind: record.Kind, Namespace: record.Namespace, Name: record.Name, UID: record.UID, Quota: record.Quota,
-		Requested: amountsOf(record.Requested), Short: amountsOf(record.Short),
+		Requested: amountsOf(record.Requested), Short: amountsOf(record.Short), Replaces: record.Replaces,
 		Since: nanoseconds(record.Since), Last: nanoseconds(record.Last), Refusals: record.Refusals, Ended: nanoseconds(record.Ended),
 	}
 }
@@ -139,7 +140,7 @@ func (e *entry) record() (Record, error) {
 	record := Record{
 		Refusal: Refusal{
 			Owner: Owner{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: e.UID},
-			Quota: e.Quota, Requested: requested, Short: short,
+			Quota: e.Quota, Requested: requested, Short: short, Replaces: e.Replaces,
 		},
 		Since: timeOf(e.Since), Last: timeOf(e.Last), Refusals: e.Refusals, Ended: timeOf(e.Ended),
 	}

@@ -41,8 +41,9 @@ const (
 
 // Free is the room that a quota has.
 type Free struct {
-	// Hard is the limit, and Charged the used and reserved amounts.
-	Hard, Charged corev1.ResourceList
+	// Hard is the limit, Surge the room above it for owners whose objects replace others, and Charged the used and reserved
+	// amounts.
+	Hard, Surge, Charged corev1.ResourceList
 	// Limits reports whether the quota still limits a namespace. If it doesn't, everything fits there.
 	Limits func(namespace string) bool
 }
@@ -148,7 +149,15 @@ func (p *planning) fits(record *Record) bool {
 	if own := p.own[record.Namespace]; len(own) > 0 {
 		left = subtract(left, own)
 	}
-	return fits(record.Requested, left, p.free.Hard)
+	return fits(record.Requested, p.free.with(record, left), p.free.Hard)
+}
+
+// with returns what is left for an owner: also surge, if its objects replace others.
+func (f Free) with(record *Record, left corev1.ResourceList) corev1.ResourceList {
+	if !record.Replaces || len(f.Surge) == 0 {
+		return left
+	}
+	return quota.Add(left, f.Surge)
 }
 
 func (p *planning) soon(at time.Time) {
@@ -190,7 +199,7 @@ func (r *Room) after(record Record, planned *planning) {
 	if planned.unpromised == nil {
 		planned.unpromised = subtract(planned.free.Hard, planned.free.Charged)
 	}
-	if !fits(record.Requested, planned.unpromised, planned.free.Hard) {
+	if !fits(record.Requested, planned.free.with(&record, planned.unpromised), planned.free.Hard) {
 		return
 	}
 	for i := range r.promises {

@@ -59,6 +59,15 @@ func (b *QuotaBuilder) Hard(name corev1.ResourceName, quantity string) *QuotaBui
 	return b
 }
 
+// Surge gives pods that replace others room above a limit.
+func (b *QuotaBuilder) Surge(name corev1.ResourceName, quantity string) *QuotaBuilder {
+	if b.quota.Spec.Surge.Hard == nil {
+		b.quota.Spec.Surge.Hard = corev1.ResourceList{}
+	}
+	b.quota.Spec.Surge.Hard[name] = resource.MustParse(quantity)
+	return b
+}
+
 // Scopes restricts the quota to what matches each of the scopes.
 func (b *QuotaBuilder) Scopes(scopes ...corev1.ResourceQuotaScope) *QuotaBuilder {
 	b.quota.Spec.Quota.Scopes = append(b.quota.Spec.Quota.Scopes, scopes...)

@@ -16,15 +16,16 @@ import (
 )
 
 // Kubelet makes the namespace's pods ready until the spec ends, or the specs of a BeforeAll, as
-// a kubelet and a scheduler would.
-func Kubelet(ctx context.Context, cluster *harness.Cluster, namespace string) {
+// a kubelet and a scheduler would. Nothing is made ready any more once it is told to stop.
+func Kubelet(ctx context.Context, cluster *harness.Cluster, namespace string) (end func()) {
 	GinkgoHelper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // A BeforeAll's ends with it.
 	api := Client(cluster.Config(), 0)                          // A timeout would end the watch.
 	pods, err := api.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
 	Expect(err).NotTo(HaveOccurred())
 	done := make(chan struct{})
-	DeferCleanup(func() { stop(); <-done })
+	end = func() { stop(); <-done }
+	DeferCleanup(end)
 	go func() {
 		defer close(done)
 		defer pods.Stop()
@@ -40,4 +41,5 @@ func Kubelet(ctx context.Context, cluster *harness.Cluster, namespace string) {
 			_ = api.Status().Update(ctx, pod) // Another event follows where this one was outdated.
 		}
 	}()
+	return end
 }

@@ -40,15 +40,15 @@ func (h *Handler) answer(
 		return outcomes.Undecodable, admission.Errored(http.StatusBadRequest, outcomes.Advise(outcomes.UnreadRequest.Err(err))), false
 	}
 	decided := h.decide(ctx, question, request, attributes)
-	decision, err := decided.decision, decided.err
+	err = decided.err
 	if lost, isLost := errors.AsType[*apiserver.LostError](context.Cause(ctx)); isLost && !decided.granted() {
 		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, outcomes.Advise(lost)), false
 	}
 	if err != nil {
 		return h.failed(request, attributes, decided)
 	}
-	outcome, response = h.respond(request.Namespace, decision)
-	h.refused(request, attributes, refusalOf(decision), response.Result.Message)
+	outcome, response = h.respond(request.Namespace, decided)
+	h.refused(request, attributes, refusalOf(decided.decision), response.Result.Message)
 	if outcome == outcomes.Allowed {
 		outcome, response = h.remarkOn(request, attributes, decided, response)
 	}
@@ -73,12 +73,12 @@ func (h *Handler) failed(
 	return outcomes.Failed, admission.Errored(status(err), outcomes.Advise(err)), decided.isBarred() || h.refuses(decided)
 }
 
-func (h *Handler) respond(namespace string, decision ledger.Decision) (outcomes.Outcome, admission.Response) {
-	switch decision := decision.(type) {
+func (h *Handler) respond(namespace string, decided outcome) (outcomes.Outcome, admission.Response) {
+	switch decision := decided.decision.(type) {
 	case ledger.Granted:
 		return outcomes.Allowed, admission.Allowed("")
 	case ledger.Denied:
-		return outcomes.Denied, admission.Denied(exceededMessage(decision) + h.missing(namespace, decision))
+		return outcomes.Denied, admission.Denied(exceededMessage(decision) + h.missing(namespace, decision) + surgeMessage(decision, decided.proof))
 	case ledger.Withheld:
 		return outcomes.Denied, admission.Denied(withheldMessage(decision))
 	case ledger.Undecided:

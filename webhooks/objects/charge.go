@@ -20,11 +20,18 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 )
 
+// terms are the terms on which quotas are charged.
+type terms struct {
+	waivers admission.Waivers
+	// replaces is the workload of an object that replaces another one; zero if it isn't known to.
+	replaces ledger.Surger
+}
+
 // charge evaluates the request for the quotas that cover its namespace, which
 // may be none, and charges all of them or none.
 func (h *Handler) charge(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, covered namespaces.Covered,
-	waivers admission.Waivers,
+	terms terms,
 ) outcome {
 	quotas := make([]evaluation.Quota, 0, len(covered.Definitions))
 	for i := range covered.Definitions {
@@ -42,7 +49,7 @@ func (h *Handler) charge(
 	if charged.err = err; err != nil {
 		return charged
 	}
-	if charged = h.reserve(ctx, request, attributes, charged, waivers); !charged.granted() {
+	if charged = h.reserve(ctx, request, attributes, charged, terms); !charged.granted() {
 		fail()
 	}
 	return charged
@@ -50,10 +57,9 @@ func (h *Handler) charge(
 
 // reserve charges the ledgers.
 func (h *Handler) reserve(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome,
-	waivers admission.Waivers,
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, terms terms,
 ) outcome {
-	charges, refused, err := h.chargesOf(request, attributes, charged, waivers)
+	charges, refused, err := h.chargesOf(request, attributes, charged, terms)
 	if refused != nil || err != nil {
 		charged.decision, charged.err = refused, err
 		return charged
@@ -70,9 +76,7 @@ func (h *Handler) reserve(
 	if charged.err = err; err != nil {
 		return charged
 	}
-	if charged.decision, charged.err = h.Charger.Reserve(ctx, charges); charged.err == nil {
-		charged.err = h.denied(ctx, request, attributes, charges, charged.decision)
-	}
+	charged.decision, charged.err = h.Charger.Reserve(ctx, charges)
 	if !charged.granted() {
 		fail()
 	}
@@ -81,7 +85,7 @@ func (h *Handler) reserve(
 
 // chargesOf returns the charges of the ledgers, or the refusal of a quota that can't be charged.
 func (h *Handler) chargesOf(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, waivers admission.Waivers,
+	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, terms terms,
 ) ([]ledger.Charge, ledger.Decision, error) {
 	held, err := reservation(request, attributes, h.Clock.Now().Add(h.ReservationTTL))
 	if err != nil {
@@ -90,7 +94,7 @@ func (h *Handler) chargesOf(
 	charges := make([]ledger.Charge, 0, len(charged.amounts))
 	for _, charge := range charged.amounts {
 		quota := named(charged.covered.Definitions, charge.Quota)
-		waived := waivers.Of(quota.Limits.Basis)
+		waived := terms.waivers.Of(quota.Limits.Basis)
 		if len(charge.Amounts) == 0 || waived == admission.Entirely {
 			continue
 		}
@@ -100,6 +104,7 @@ func (h *Handler) chargesOf(
 		held.Amounts = charge.Amounts
 		charges = append(charges, ledger.Charge{
 			Limits: quota.Limits, Reservation: held, Knowledge: charged.covered.Of(charge.Quota), MaxDoubtful: h.MaxDoubtful,
+			Replaces: terms.replaces,
 			Admits:   quota.Enforcement.AdmitsUnavailable(h.AdmitByDefault),
 			Unjudged: waived == admission.Judgement,
 		})

@@ -17,7 +17,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
-	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -27,6 +26,7 @@ func (h *Handler) decide(
 ) (last outcome) {
 	var facts admission.Facts
 	var covered namespaces.Covered
+	var proof proof
 	for {
 		facts.Now, facts.Over = h.Clock.Now(), ctx.Err() != nil
 		facts.Lenient = question.Admits && h.refusesNothing(request.Namespace)
@@ -43,22 +43,22 @@ func (h *Handler) decide(
 			if action.Asks {
 				covered.Ask()
 			}
-			last = h.charge(ctx, request, attributes, covered, action.Waivers)
+			last = h.charge(ctx, request, attributes, covered, terms{waivers: action.Waivers, replaces: proof.surger})
 			facts.Charged(action, last.forAdmission(), h.Clock.Now())
 		case admission.Check:
 			facts.Last, facts.Unwritten = action, h.unwritten(ctx, action.Quota)
 		case admission.Wait:
 			<-ctx.Done()
 			facts.Last = action
+		case admission.Prove:
+			proof = h.Replacements.prove(ctx, request, attributes)
+			facts.Found(action, proof.replaces())
 		case admission.Answer:
 			if undecided, _ := last.decision.(ledger.Undecided); action.Late {
 				last.err = fmt.Errorf("waiting for quota %s: %w", undecided.Quota, context.DeadlineExceeded)
 			}
-			last.passedOver = facts.Remarks()
-			if last.granted() {
-				h.decided(request, attributes, outcomes.Decision{Decision: last.decision})
-			}
-			return last
+			last.passedOver, last.proof = facts.Remarks(), proof
+			return h.concluded(ctx, request, attributes, last)
 		}
 		cancel()
 	}

@@ -41,6 +41,8 @@ type Parts struct {
 	Natives *Natives
 	// Names may be nil: then the Handler doesn't look whether a name is taken.
 	Names *Names
+	// Replacements may be nil: then no object is known to replace another one, and none takes surge.
+	Replacements *Replacements
 	// Waits reports whether the owner that controls an object waits for room if the object is refused. It may be nil: then
 	// none does.
 	Waits   func(namespace string, controller *metav1.OwnerReference) bool

@@ -26,6 +26,18 @@ func missingMessage(held corev1.ResourceList, until time.Time) string {
 	return outcomes.Held.Text(amounts(held), until.UTC().Format("15:04:05 UTC"))
 }
 
+// surgeMessage says why an object that replaces another one, or may do so, got no surge; empty for other objects.
+func surgeMessage(denied ledger.Denied, proof proof) string {
+	switch {
+	case len(denied.Surge) > 0:
+		return outcomes.SurgeTaken.Text(amounts(denied.Surge))
+	case denied.Provable && proof.err != nil:
+		return outcomes.SurgeUnproved.Text(proof.err)
+	default:
+		return ""
+	}
+}
+
 func withheldMessage(withheld ledger.Withheld) string {
 	return outcomes.TooMuchHeld.Text(withheld.Quota, amounts(withheld.Requested), amounts(withheld.Held), amounts(withheld.Limited))
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +33,8 @@ type outcome struct {
 	// covered has the quotas that cover the namespace, and amounts are the charges.
 	covered namespaces.Covered
 	amounts []evaluation.Charge
+	// proof is whether the object replaces another one; zero if that wasn't looked up.
+	proof proof
 	// passedOver says of quotas that they couldn't decide, let the request pass, and aren't charged.
 	passedOver []ledger.Remark
 }
@@ -55,33 +56,32 @@ func (o outcome) forAdmission() admission.Outcome {
 
 func (o outcome) granted() bool { return o.err == nil && ledger.IsGranted(o.decision) }
 
-// denied reports the denial of a new object.
+// concluded reports the decision on a new object that is about to be answered.
 //
-// If its owner would wait, and the object is there already, the owner lacks nothing: the API server's error for a name
-// that is taken is returned in place of the refusal. By that error, the controller of CronJobs finds a Job that it made
-// and, because another client changed the CronJob meanwhile, couldn't note in its status. By a refusal it would make no
-// other one.
-func (h *Handler) denied(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charges []ledger.Charge,
-	decision ledger.Decision,
-) error {
-	denied, isDenied := decision.(ledger.Denied)
-	if !isDenied || !creates(request) {
-		return nil
-	}
-	if h.Waits != nil && h.Waits(request.Namespace, controllerOf(attributes)) {
-		if err := h.Names.taken(ctx, request); err != nil {
-			return err
+// If an object is denied whose owner would wait, and the object is there already, the owner lacks nothing: the API server's
+// error for a name that is taken is returned in place of the refusal. By that error, the controller of CronJobs finds a Job
+// that it made and, because another client changed the CronJob meanwhile, couldn't note in its status. By a refusal it would
+// make no other one.
+func (h *Handler) concluded(
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, last outcome,
+) outcome {
+	decision := outcomes.Decision{Decision: last.decision}
+	denied, isDenied := last.decision.(ledger.Denied)
+	switch {
+	case last.err != nil, !creates(request), !last.granted() && !isDenied:
+		return last
+	case isDenied && !attributes.IsDryRun() && h.Waits != nil && h.Waits(request.Namespace, controllerOf(attributes)):
+		if last.err = h.Names.taken(ctx, request); last.err != nil {
+			return last
 		}
 	}
-	var requested corev1.ResourceList
-	for i := range charges {
-		if charges[i].Limits.Name == denied.Quota {
-			requested = charges[i].Reservation.Amounts
+	for _, charge := range last.amounts {
+		if charge.Quota == denied.Quota && isDenied {
+			decision.Requested = charge.Amounts
 		}
 	}
-	h.decided(request, attributes, outcomes.Decision{Decision: decision, Requested: requested})
-	return nil
+	h.decided(request, attributes, decision)
+	return last
 }
 
 // decided reports a decision on a new object, unless it is a dry run. If the object is granted, that costs about a

@@ -50,16 +50,17 @@ func NewFences(clock clock.PassiveClock, ledgers Ledgers, life time.Duration) *F
 // edit must be refused.
 func (f *Fences) impose(ctx context.Context, previous, current *quotav1.ClusterResourceQuota) error {
 	lowered := loweredLimits(previous, current)
-	if len(lowered) == 0 || isDryRun(ctx) {
+	if len(lowered.Hard) == 0 || isDryRun(ctx) {
 		return nil
 	}
 	fence := ledger.Fence{
 		Generation: max(current.Generation, previous.Generation+1),
-		Hard:       lowered,
+		Hard:       lowered.Hard,
+		Surge:      lowered.Surge,
 		Until:      f.clock.Now().Add(f.life).Truncate(time.Second),
 	}
 	raise := func(draft *ledger.Draft) {
-		draft.UpdateFence(previous.Generation, definition.Enforced(previous.Spec))
+		draft.UpdateFence(previous.Generation, definition.EnforcedLimits(previous.Spec))
 		draft.SetFence(fence)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
@@ -70,17 +71,20 @@ func (f *Fences) impose(ctx context.Context, previous, current *quotav1.ClusterR
 	return nil
 }
 
-// loweredLimits returns the limits that are enforced and are lower than they were, or weren't enforced. A
-// replica may know a version of the spec before the previous one, by which more was allowed of a resource that
+// loweredLimits returns the limits that are enforced and are lower than they were, with surge or without, or weren't
+// enforced. A replica may know a version of the spec before the previous one, by which more was allowed of a resource that
 // is newly limited.
-func loweredLimits(previous, current *quotav1.ClusterResourceQuota) corev1.ResourceList {
-	lowered, before := corev1.ResourceList{}, definition.Enforced(previous.Spec)
-	for name, limit := range definition.Enforced(current.Spec) {
-		if earlier, enforced := before[name]; !enforced || limit.Cmp(earlier) < 0 {
-			lowered[name] = limit
+func loweredLimits(previous, current *quotav1.ClusterResourceQuota) (lowered ledger.Limits) {
+	before, after := definition.EnforcedLimits(previous.Spec), definition.EnforcedLimits(current.Spec)
+	most := before.Most()
+	var names []corev1.ResourceName
+	for name, withSurge := range after.Most() {
+		limit := after.Hard[name]
+		if earlier, enforced := before.Hard[name]; !enforced || limit.Cmp(earlier) < 0 || withSurge.Cmp(most[name]) < 0 {
+			names = append(names, name)
 		}
 	}
-	return lowered
+	return after.Of(names)
 }
 
 func isDryRun(ctx context.Context) bool {

@@ -42,7 +42,7 @@ func TestLoweredLimitsOfModes(t *testing.T) {
 		"what was of such a mode was enforced then": {previous: in("Dream", edition("pods", "3")), current: in(deny, edition("pods", "3"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := loweredLimits(test.previous, test.current)
+			got := loweredLimits(test.previous, test.current).Hard
 			if diff := cmp.Diff(corev1.ResourceList{}, got); test.want == nil && diff != "" {
 				t.Errorf("want nothing lowered (-want,+got):\n%s", diff)
 			}

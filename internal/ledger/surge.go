@@ -1,0 +1,82 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+// MaxSurgers bounds the workloads that a ledger names as having taken surge.
+const MaxSurgers = 20
+
+// Surger is a workload whose object took surge, and since then more has been charged than the limits. It is for people,
+// and decides nothing.
+type Surger struct {
+	UID types.UID
+	// Kind, such as Deployment.
+	Kind, Namespace, Name string
+	// Since is when it first took some, by the clock of its writer.
+	Since time.Time
+}
+
+// replaces reports whether the charge is of an object that is known to replace another one.
+func (c Charge) replaces() bool { return c.Replaces.UID != "" }
+
+// refuse reports whether a charge doesn't fit. Every charge is judged by the limits, with all that is charged, surge
+// included. Only the charge of an object that replaces another one is judged again with surge.
+func (d *Draft) refuse(charge Charge, limits Limits, amounts, added corev1.ResourceList) (Denied, bool) {
+	names := exceeded(limits.Hard, added, d.chargedOf)
+	if len(names) == 0 {
+		return Denied{}, false
+	}
+	if charge.replaces() {
+		if names = exceeded(limits.Most(), added, d.chargedOf); len(names) == 0 {
+			return Denied{}, false
+		}
+	}
+	refused := denied(limits.Name, amounts, limits.Hard, names, d.chargedOf)
+	if charge.replaces() {
+		refused.Surge = quota.Mask(limits.Surge, names)
+	}
+	refused.Provable = !charge.replaces() && !slices.ContainsFunc(names, func(name corev1.ResourceName) bool {
+		surge := limits.Surge[name]
+		return surge.Sign() <= 0
+	})
+	return refused, true
+}
+
+// noteSurge names the workload of a charge that was just reserved, if that took surge.
+func (d *Draft) noteSurge(charge Charge) {
+	surger := charge.Replaces
+	_, known := d.state.Surgers[surger.UID]
+	if charge.replaces() && !known && len(d.state.Surgers) < MaxSurgers && d.isAbove(charge.Limits.Hard) {
+		d.state.Surgers[surger.UID] = surger
+		d.index.bytes += surger.Size()
+	}
+}
+
+// endSurge names no workload any more once all that is charged is within the limits.
+func (d *Draft) endSurge(hard corev1.ResourceList) {
+	if len(d.state.Surgers) == 0 || d.isAbove(hard) {
+		return
+	}
+	for uid, surger := range d.state.Surgers {
+		d.index.bytes -= surger.Size()
+		delete(d.state.Surgers, uid)
+	}
+	d.changed = true
+}
+
+// isAbove reports whether more of a resource is charged than a limit.
+func (d *Draft) isAbove(hard corev1.ResourceList) bool {
+	return slices.ContainsFunc(quota.ResourceNames(hard), func(name corev1.ResourceName) bool {
+		charged := d.chargedOf(name)
+		return charged.Cmp(hard[name]) > 0
+	})
+}

@@ -1,0 +1,196 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/singleflight"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubeadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/admission"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list
+// +kubebuilder:rbac:groups=apps,resources=deployments;daemonsets,verbs=get
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get
+// +kubebuilder:rbac:groups=kubevirt.io,resources=virtualmachineinstances;virtualmachineinstancemigrations,verbs=get
+
+// Replacements tell whether a pod replaces another one, which is about to end. They ask the API server, and who creates the
+// pod. Whoever may create pods can give them any label and any owner. But nobody else creates pods as the user of a
+// controller, and a controller creates them as its workloads say.
+//
+// A workload that has more pods than it asks for ends some of them. So the surge that its pods take is free again once it has
+// as many as it asks for, unless somebody scales it up meanwhile.
+type Replacements struct {
+	ReplacementParts
+
+	// flights are the looks under way. Requests for pods of one workload share a look.
+	flights singleflight.Group
+	// turns has one element for each of them that has begun.
+	turns chan struct{}
+}
+
+// ReplacementParts are the dependencies of Replacements.
+type ReplacementParts struct {
+	Clock    clock.PassiveClock
+	Typed    kubernetes.Interface
+	Untyped  dynamic.Interface
+	Metadata metadata.Interface
+	// KubeVirt are the users as which the controllers of KubeVirt create pods.
+	KubeVirt []string
+	// Outcomes is told of each look.
+	Outcomes outcomes.Observer
+}
+
+// looksAtOnce bounds the looks that have begun.
+const looksAtOnce = 32
+
+// NewReplacements makes Replacements.
+func NewReplacements(parts ReplacementParts) *Replacements {
+	return &Replacements{ReplacementParts: parts, turns: make(chan struct{}, looksAtOnce)}
+}
+
+// proof is whether an object replaces another one. The zero value is that it isn't known to.
+type proof struct {
+	// surger is the workload of an object that does.
+	surger ledger.Surger
+	// err is why it couldn't be found out.
+	err error
+}
+
+func (p proof) replaces() bool { return p.surger.UID != "" }
+
+// errLooks is the answer to those who get no turn in time.
+var errLooks = errors.New("too many others are being looked up")
+
+// prove looks whether the object of a request is a pod that replaces another one, or comes with such a pod.
+func (r *Replacements) prove(ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes) proof {
+	if r == nil || !creates(request) {
+		return proof{}
+	}
+	asked, ok := r.asked(request, attributes)
+	if !ok {
+		return proof{}
+	}
+	var found proof
+	select {
+	case looked := <-r.flights.DoChan(asked.key(), func() (any, error) { return r.look(context.WithoutCancel(ctx), asked) }):
+		found.surger, _ = looked.Val.(ledger.Surger)
+		found.err = looked.Err
+	case <-ctx.Done():
+		found.err = context.Cause(ctx)
+	}
+	if apierrors.IsNotFound(found.err) {
+		found.err = nil // an object that isn't there has no pods to replace
+	}
+	r.Outcomes.Looked(found.replaces(), found.err)
+	return found
+}
+
+// look looks in its turn.
+func (r *Replacements) look(ctx context.Context, asked ofPod) (surger ledger.Surger, err error) {
+	ctx, cancel := context.WithTimeout(ctx, admission.ProofWait)
+	defer cancel()
+	select {
+	case r.turns <- struct{}{}:
+		defer func() { <-r.turns }()
+	case <-ctx.Done():
+		return ledger.Surger{}, errLooks
+	}
+	if asked.pod == nil {
+		if asked, err = r.podOf(ctx, asked); err != nil {
+			return ledger.Surger{}, err
+		}
+	}
+	look := map[schema.GroupKind]func(context.Context, ofPod) (ledger.Surger, error){
+		replicaSets: r.ofReplicaSet, daemonSets: r.ofDaemonSet, jobs: r.ofJob, machines: r.ofMachine,
+	}[kindOf(asked.owner)]
+	if look == nil {
+		return ledger.Surger{}, nil
+	}
+	return look(ctx, asked)
+}
+
+// ofPod is a pod as it is asked about.
+type ofPod struct {
+	namespace string
+	// owner is the controller of the pod. If pod is nil, it is the pod itself, which an object of another kind comes with.
+	owner *metav1.OwnerReference
+	pod   *corev1.Pod
+	// there: the pod exists already.
+	there bool
+}
+
+// key is equal for pods of which the same is found.
+func (p ofPod) key() string {
+	parts := []string{p.namespace, p.owner.Kind, p.owner.Name, string(p.owner.UID)}
+	if p.pod != nil {
+		parts = append(parts, nodeOf(p.pod), p.pod.Annotations[indexAnnotation], p.pod.Labels[migrationLabel], p.pod.Annotations[migrationName])
+	}
+	return strings.Join(parts, "\n")
+}
+
+//nolint:gochecknoglobals // constants, which Go has no literal for
+var (
+	replicaSets = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
+	deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	daemonSets  = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
+	jobs        = schema.GroupKind{Group: "batch", Kind: "Job"}
+	machines    = schema.GroupKind{Group: "kubevirt.io", Kind: "VirtualMachineInstance"}
+	pods        = schema.GroupKind{Kind: "Pod"}
+)
+
+func kindOf(owner *metav1.OwnerReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
+}
+
+// asked returns the pod that a request is about, if its user creates such pods, or the objects that come with pods.
+func (r *Replacements) asked(request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes) (ofPod, bool) {
+	owner := controllerOf(attributes)
+	if owner == nil {
+		return ofPod{}, false
+	}
+	users := map[schema.GroupKind][]string{
+		replicaSets: controllers("replicaset-controller"), daemonSets: controllers("daemon-set-controller"),
+		jobs: controllers("job-controller"), machines: r.KubeVirt,
+	}
+	asked := ofPod{namespace: request.Namespace, owner: owner}
+	switch (schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}) {
+	case schema.GroupResource{Resource: "pods"}:
+		pod, isPod := attributes.GetObject().(*corev1.Pod)
+		if !isPod {
+			return ofPod{}, false
+		}
+		asked.pod = pod
+	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
+		users = map[schema.GroupKind][]string{pods: controllers("ephemeral-volume-controller")}
+	case schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}:
+		users = map[schema.GroupKind][]string{pods: controllers("resource-claim-controller")}
+	default:
+		return ofPod{}, false
+	}
+	return asked, slices.Contains(users[kindOf(owner)], request.UserInfo.Username)
+}
+
+// controllers returns the users as which a controller of Kubernetes creates objects. If the controllers have no service
+// accounts of their own, all of them are one user.
+func controllers(name string) []string {
+	return []string{"system:serviceaccount:" + metav1.NamespaceSystem + ":" + name, "system:kube-controller-manager"}
+}
