@@ -59,7 +59,7 @@ func (d *Draft) Reserve(charge Charge) Decision {
 		reservation.Amounts = amounts
 		d.put(reservation)
 		d.changed = true
-		d.noteSurge(charge)
+		d.noteSurge(charge, amounts)
 		if d.state.isFor(charge.Limits.Basis) && charge.Knowledge.Joined <= d.state.Members() {
 			d.state.Joined = max(d.state.Joined, charge.Knowledge.All) // the caller has seen that none joined since
 		}

@@ -51,14 +51,17 @@ func (d *Draft) refuse(charge Charge, limits Limits, amounts, added corev1.Resou
 	return refused, true
 }
 
-// noteSurge names the workload of a charge that was just reserved, if that took surge.
-func (d *Draft) noteSurge(charge Charge) {
-	surger := charge.Replaces
-	_, known := d.state.Surgers[surger.UID]
-	if charge.replaces() && !known && len(d.state.Surgers) < MaxSurgers && d.isAbove(charge.Limits.Hard) {
-		d.state.Surgers[surger.UID] = surger
-		d.index.bytes += surger.Size()
+// noteSurge names the workload of a charge that was just reserved, if some of its amounts are surge.
+func (d *Draft) noteSurge(charge Charge, amounts corev1.ResourceList) {
+	if !charge.replaces() || len(d.state.Surgers) >= MaxSurgers {
+		return
 	}
+	surger, limits := charge.Replaces, d.state.Fence.bind(charge.Limits)
+	if _, known := d.state.Surgers[surger.UID]; known || limits.Advisory || !d.isAbove(quota.Mask(limits.Hard, quota.ResourceNames(amounts))) {
+		return
+	}
+	d.state.Surgers[surger.UID] = surger
+	d.index.bytes += surger.Size()
 }
 
 // endSurge names no workload any more once all that is charged is within the limits.
