@@ -401,3 +401,16 @@ func TestEscrowGrantsNobodyElseWhileOthersSurge(t *testing.T) {
 		t.Errorf("%s are charged", charged.String())
 	}
 }
+
+// The share of a namespace whose requests seem to have failed is of the limit that a charge is judged by.
+func TestAReplacementIsNotWithheldFromSurge(t *testing.T) {
+	doubtful := creation("lost", "lost", "pods", "2")
+	doubtful.Doubtful = true
+	charge := replacing(asking(limits("pods", "2").surging("pods", "2"), creation("a", "a", "pods", "1")), "web")
+	for percent, granted := range map[int64]bool{100: true, 75: true, 50: false} {
+		charge.MaxDoubtful = percent
+		if decision := Edit(counted("pods", "0").with(doubtful)).Reserve(charge); IsGranted(decision) != granted {
+			t.Errorf("%d%%: got %+v", percent, decision)
+		}
+	}
+}
