@@ -76,7 +76,8 @@ type mutation struct {
 	// trustsLost: a ledger is taken as it is though it was written from the memory of another history.
 	trustsLost bool
 	// plainByMost: any charge may take surge. escrowByMost: escrow is taken from surge, and granted to any charge.
-	plainByMost, escrowByMost bool
+	// besides: what replacements have taken doesn't count against other charges.
+	plainByMost, escrowByMost, besides bool
 	// noSurgeFence: a lowered surge raises no fence. largerSurge: of two surges that both bind, the larger one does.
 	noSurgeFence, largerSurge bool
 	// believes: an object of which it isn't known replaces another one.
@@ -145,6 +146,15 @@ func (m mutation) know(r *request) {
 
 // loosen changes the limits by which a charge is judged, or only granted from escrow.
 func (m mutation) loosen(r *request, q int, charge *ledger.Charge) {
+	if m.besides && !r.facts.Replaces {
+		surging := figures{}
+		for _, object := range slices.Concat(r.world.objects[widgets].newest, r.world.objects[claims].newest) {
+			if object != nil && r.world.selected[object.namespace][q] != 0 && object.parts[0].surges {
+				surging = surging.plus(object.size)
+			}
+		}
+		charge.Limits.Hard = r.world.hard(q, r.world.amounts(charge.Limits.Hard).plus(surging))
+	}
 	if !m.plainByMost && !m.escrowByMost {
 		return
 	}

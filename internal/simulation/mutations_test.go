@@ -59,6 +59,7 @@ func mutations() map[string]struct {
 		"a process goes on after etcd was restored":                {mutation{restores: true, outlives: true}, 3000},
 		"a ledger of another history is trusted":                   {mutation{restores: true, trustsLost: true}, 3000},
 		"any charge may take surge":                                {mutation{surges: true, plainByMost: true}, 3000},
+		"surge that is taken doesn't count against other charges":  {mutation{surges: true, besides: true}, 3000},
 		"escrow is taken from surge":                               {mutation{surges: true, escrow: true, escrowByMost: true}, 3000},
 		"a lowered surge raises no fence":                          {mutation{surges: true, noSurgeFence: true, theme: 11, first: 3000}, 3000},
 		"of two surges that both bind, the larger one does":        {mutation{surges: true, largerSurge: true, theme: 11, first: 17000}, 3000},
