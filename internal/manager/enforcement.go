@@ -134,10 +134,7 @@ func (o *operator) objects(ctx context.Context) error {
 	parts := objects.Parts{
 		Clock: o.clock, Evaluators: o.evaluators, Coverage: o.index, Charger: o.group, Outcomes: o.told, Contact: o.contact,
 		Natives: natives, Names: objects.NewNames(o.clients.metadata), AdmitByDefault: o.reached.AdmitsByDefault(),
-		Replacements: objects.NewReplacements(objects.ReplacementParts{
-			Clock: o.clock, Typed: o.clients.typed, Untyped: o.clients.untyped, Metadata: o.clients.metadata, Outcomes: o.told,
-			KubeVirt: strings.Split(o.flags.kubevirt, ","),
-		}),
+		Replacements:   o.replacements(),
 		ReservationTTL: o.flags.reservations.life, MaxDoubtful: o.flags.reservations.maxDoubtful,
 	}
 	if o.people.Waiting {
@@ -147,6 +144,14 @@ func (o *operator) objects(ctx context.Context) error {
 	o.manager.GetWebhookServer().Register(objects.Path+"/", endpoint)
 	o.manager.GetWebhookServer().Register(objects.Path, endpoint) // an older release wrote entries without a question
 	return nil
+}
+
+// replacements looks up which pods replace others.
+func (o *operator) replacements() *objects.Replacements {
+	return objects.NewReplacements(objects.ReplacementParts{
+		Clock: o.clock, Typed: o.clients.typed, Untyped: o.clients.untyped, Metadata: o.clients.metadata, Outcomes: o.told,
+		KubeVirt: strings.Split(o.flags.kubevirt, ","),
+	})
 }
 
 // quotas serves the webhook that validates quotas.

@@ -32,12 +32,12 @@ import (
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get
 // +kubebuilder:rbac:groups=kubevirt.io,resources=virtualmachineinstances;virtualmachineinstancemigrations,verbs=get
 
-// Replacements tell whether a pod replaces another one, which is about to end. They ask the API server, and who creates the
-// pod. Whoever may create pods can give them any label and any owner. But nobody else creates pods as the user of a
-// controller, and a controller creates them as its workloads say.
+// Replacements tell whether a pod replaces another one, which is about to end. They look at the API server's objects and at
+// the user who creates the pod. A user who may create pods can give them any label and any owner. But nobody else creates
+// pods as the user of a controller, and a controller creates them as its workloads say.
 //
 // A workload that has more pods than it asks for ends some of them. So the surge that its pods take is free again once it has
-// as many as it asks for, unless somebody scales it up meanwhile.
+// as many as it asks for, unless it is scaled up meanwhile.
 type Replacements struct {
 	ReplacementParts
 
