@@ -198,7 +198,8 @@ func limits() []step {
 func rollout() []step {
 	return []step{
 		{
-			say: "A limit of eight pods is reached again. But the administrator gives rollouts surge: room for a pod that replaces another one.",
+			say: "A limit of eight pods is reached again. But the administrator gives rollouts surge: room for a pod that replaces " +
+				"another one.",
 			run: `kubectl patch crq payments --type=merge --patch '{"spec":{"quota":{"hard":{"pods":"8"}},` +
 				`"surge":{"hard":{"pods":"1","requests.cpu":"500m"}}}}'`,
 		},

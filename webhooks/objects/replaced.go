@@ -221,7 +221,7 @@ func (r *Replacements) ofMachine(ctx context.Context, asked ofPod) (ledger.Surge
 		}
 		return object, nil
 	}
-	name, uid := asked.pod.Annotations[migrationName], asked.pod.Labels[migrationLabel]
+	name, uid := asked.pod.Annotations[migrationName], types.UID(asked.pod.Labels[migrationLabel])
 	if name == "" || uid == "" || asked.there {
 		return ledger.Surger{}, nil
 	}
@@ -229,32 +229,41 @@ func (r *Replacements) ofMachine(ctx context.Context, asked ofPod) (ledger.Surge
 	if err != nil {
 		return ledger.Surger{}, err
 	}
-	migration, err := read("virtualmachineinstancemigrations", name, types.UID(uid))
-	if err != nil {
+	migration, err := read("virtualmachineinstancemigrations", name, uid)
+	if err != nil || !migrates(migration, machine) {
 		return ledger.Surger{}, err
 	}
+	present, err := r.pods(ctx, asked.namespace, labels.SelectorFromSet(podsOf(machine.GetUID())), fields.Everything())
+	if err != nil || !lacksTarget(present, machine, uid) {
+		return ledger.Surger{}, err
+	}
+	return r.surger(machines.Kind, machine), nil
+}
+
+// podsOf are the labels of all pods of a machine.
+func podsOf(machine types.UID) labels.Set { return labels.Set{createdBy: string(machine)} }
+
+// migrates reports whether a migration is of a machine, and isn't over.
+func migrates(migration, machine *unstructured.Unstructured) bool {
 	of, _, _ := unstructured.NestedString(migration.Object, "spec", "vmiName")
 	phase, _, _ := unstructured.NestedString(migration.Object, "status", "phase")
-	if of != machine.GetName() || phase == "Succeeded" || phase == "Failed" {
-		return ledger.Surger{}, nil
-	}
-	present, err := r.pods(ctx, asked.namespace, labels.SelectorFromSet(labels.Set{createdBy: string(machine.GetUID())}), fields.Everything())
-	if err != nil {
-		return ledger.Surger{}, err
-	}
+	return of == machine.GetName() && phase != "Succeeded" && phase != "Failed"
+}
+
+// lacksTarget reports whether the machine has a pod, and none for the migration.
+func lacksTarget(present []metav1.PartialObjectMetadata, machine metav1.Object, migration types.UID) bool {
 	sources := 0
-	for _, pod := range present {
-		if metav1.IsControlledBy(&pod, machine) {
-			if pod.Labels[migrationLabel] == uid {
-				return ledger.Surger{}, nil // the migration has its target already
-			}
+	for i := range present {
+		pod := &present[i]
+		switch {
+		case !metav1.IsControlledBy(pod, machine):
+		case pod.Labels[migrationLabel] == string(migration):
+			return false
+		default:
 			sources++
 		}
 	}
-	if sources == 0 {
-		return ledger.Surger{}, nil
-	}
-	return r.surger(machines.Kind, machine), nil
+	return sources > 0
 }
 
 // pods lists the metadata of pods that have not ended, as a quota counts them.

@@ -142,12 +142,13 @@ type ofPod struct {
 func (p ofPod) key() string {
 	parts := []string{p.namespace, p.owner.Kind, p.owner.Name, string(p.owner.UID)}
 	if p.pod != nil {
-		parts = append(parts, nodeOf(p.pod), p.pod.Annotations[indexAnnotation], p.pod.Labels[migrationLabel], p.pod.Annotations[migrationName])
+		annotations := p.pod.Annotations
+		parts = append(parts, nodeOf(p.pod), annotations[indexAnnotation], p.pod.Labels[migrationLabel], annotations[migrationName])
 	}
 	return strings.Join(parts, "\n")
 }
 
-//nolint:gochecknoglobals // constants, which Go has no literal for
+// The kinds of owners whose pods may replace others, and of the owner of what comes with a pod.
 var (
 	replicaSets = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 	deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
 	"github.com/sharedquota/shared-quota-operator/internal/admission"
@@ -55,7 +54,7 @@ func (r *Replacements) surplus(ctx context.Context, surger ledger.Surger) (int, 
 		return number - int(ptr.Deref(job.Spec.Parallelism, 1)), err
 	case machines.Kind:
 		machine := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: surger.Namespace, UID: surger.UID}}
-		number, err := r.number(ctx, machine, &metav1.LabelSelector{MatchLabels: labels.Set{createdBy: string(surger.UID)}})
+		number, err := r.number(ctx, machine, &metav1.LabelSelector{MatchLabels: podsOf(surger.UID)})
 		return number - 1, err
 	default:
 		return 0, nil
