@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/sharedquota/shared-quota-operator/controllers/status"
 	"github.com/sharedquota/shared-quota-operator/controllers/usage"
 	configurationcontroller "github.com/sharedquota/shared-quota-operator/controllers/webhookconfig"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
@@ -182,7 +183,7 @@ func (o *operator) usage(ctx context.Context) error {
 		Clock: o.clock, Client: o.manager.GetClient(), Live: o.manager.GetAPIReader(),
 		Events: usage.EventSource{Objects: o.clients.typed, Metadata: o.clients.metadata}, Discovery: served,
 		Evaluators: o.evaluators, Define: o.index.Define, Count: o.count, Group: o.group, Decode: ledgerstore.Snapshot,
-		Outcomes: o.told, OnChange: o.changed, Changed: o.ledgers.source(),
+		Outcomes: o.told, OnChange: o.changed, Changed: o.ledgers.source(), Begin: status.Begin,
 		Life: o.flags.reservations.life, MaxDoubtful: o.flags.reservations.maxDoubtful,
 	})
 	o.classes.OnChange(func() { o.counting.Watches.Remeasure(usage.DeviceClaims) })
