@@ -116,6 +116,8 @@ func TestACountOfTheQuotaBeforeIsNotShown(t *testing.T) {
 	before.UID = "before"
 	b.counts(t, before, 3)
 	b.reconcile(t)
+	b.clock.Step(beginningFor)
+	b.reconcile(t)
 	if got := b.status(t).Summary; got != "configmaps: ?/5" {
 		t.Errorf("summary: got %s, want configmaps: ?/5", got)
 	}

@@ -50,6 +50,9 @@ func everything() []facts {
 		}),
 		good(admittedUnavailable),
 		good(func(f *facts) { f.slices = map[string]corev1.ResourceList{"a": list("pods", "11")} }),
+		good(func(f *facts) {
+			f.slices, f.ledger.Surgers = map[string]corev1.ResourceList{"a": list("pods", "11")}, surgers("web", "api")
+		}),
 		good(func(f *facts) { f.protected = []string{"kube-system"} }),
 		good(misnamed("storage")),
 		good(func(f *facts) {
@@ -76,7 +79,7 @@ func TestEachTroubleSaysWhatToDoNext(t *testing.T) {
 		good[row.kind] = row.good
 	}
 	for _, facts := range everything() {
-		for _, condition := range facts.status(team("pods", "10", "services", "5")).Conditions {
+		for _, condition := range facts.status(surging()).Conditions {
 			asItShould := condition.Status == good[condition.Type]
 			// A condition of enforcement with a reservation has a step, too.
 			reserved := strings.Contains(condition.Message, "; ")
@@ -89,7 +92,7 @@ func TestEachTroubleSaysWhatToDoNext(t *testing.T) {
 
 func TestNoConditionSaysASentenceTwice(t *testing.T) {
 	for _, facts := range everything() {
-		for _, condition := range facts.status(team("pods", "10", "services", "5")).Conditions {
+		for _, condition := range facts.status(surging()).Conditions {
 			seen := map[string]bool{}
 			for sentence := range strings.SplitSeq(condition.Message, "; ") {
 				if seen[sentence] {
@@ -117,7 +120,7 @@ func TestEveryReasonIsDocumentedUnderItsCondition(t *testing.T) {
 		}
 	}
 	for _, facts := range everything() {
-		for _, condition := range facts.status(team("pods", "10", "services", "5")).Conditions {
+		for _, condition := range facts.status(surging()).Conditions {
 			used = append(used, condition.Type+" "+condition.Reason)
 		}
 	}

@@ -8,5 +8,5 @@
 //
 // All figures come from memory. Pace spaces the writes: a quota that changes hundreds of times a
 // second has its status written about once a second. Lag knows how long a change has waited to
-// be shown.
+// be shown. Views of a new leader wait for its statuses.
 package status

@@ -166,6 +166,8 @@ func TestItIsToldOnceThatRequestsWereAdmittedWhileNobodyCouldDecide(t *testing.T
 		t.Fatalf("told %q, reason %s", told, reason)
 	}
 	b = next(b)
+	_, _ = after(b, 0)
+	b.clock.Step(beginningFor)
 	if told, reason := after(b, 0); told != "" || reason != quotav1.ReasonCounting {
 		t.Fatalf("before it has counted: told %q, reason %s", told, reason)
 	}

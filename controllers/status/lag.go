@@ -25,6 +25,8 @@ type Lag struct {
 
 // behind has the changes of one quota that aren't shown.
 type behind struct {
+	// shown: everything was shown once.
+	shown bool
 	// first and last are when the oldest and the newest change happened that may not
 	// be shown; zero for none.
 	first, last time.Time
@@ -58,7 +60,16 @@ func (l *Lag) Changed(quotas []string) {
 func (l *Lag) Shown(quota string, asOf time.Time, left ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.locked(quota).shown = true
 	l.locked(quota).wrote(asOf, set.New(left...))
+}
+
+// WasShown reports whether this replica has shown a quota.
+func (l *Lag) WasShown(quota string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	current := l.behind[quota]
+	return current != nil && current.shown
 }
 
 // Forget drops a quota that is gone.

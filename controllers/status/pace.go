@@ -19,8 +19,8 @@ type Pace struct {
 	mu sync.Mutex
 	// name -> when it may be written again
 	next map[string]time.Time
-	// name -> since when its figures are torn
-	torn map[string]time.Time
+	// name -> since when its write isn't worth while
+	premature map[string]time.Time
 }
 
 const (
@@ -33,7 +33,7 @@ const (
 
 // NewPace makes a Pace at which everything may be written at once.
 func NewPace(clock clock.PassiveClock) *Pace {
-	return &Pace{clock: clock, next: map[string]time.Time{}, torn: map[string]time.Time{}}
+	return &Pace{clock: clock, next: map[string]time.Time{}, premature: map[string]time.Time{}}
 }
 
 // Left returns how long the name must wait; zero or less for not at all.
@@ -54,18 +54,24 @@ func (p *Pace) Rest(name string, duration time.Duration) {
 // were just read are torn: they aren't of one moment. Zero means to write them: they
 // aren't torn, or have been for so long that waiting doesn't help.
 func (p *Pace) LookAgain(name string, torn bool) time.Duration {
+	return p.Postpone(name, torn, lookSoon, tornFor)
+}
+
+// Postpone returns how soon to look at a name again because a write isn't worth while yet; zero to write it, which
+// is so once that has been for so long.
+func (p *Pace) Postpone(name string, premature bool, again, atMost time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
-	since, known := p.torn[name]
-	if !torn || known && now.Sub(since) >= tornFor {
-		delete(p.torn, name)
+	since, known := p.premature[name]
+	if !premature || known && now.Sub(since) >= atMost {
+		delete(p.premature, name)
 		return 0
 	}
 	if !known {
-		p.torn[name] = now
+		p.premature[name] = now
 	}
-	return lookSoon
+	return again
 }
 
 // Forget drops the memory of a name that is gone.
@@ -73,5 +79,5 @@ func (p *Pace) Forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.next, name)
-	delete(p.torn, name)
+	delete(p.premature, name)
 }

@@ -63,6 +63,10 @@ const (
 // up.
 const idleEvery = time.Minute
 
+// beginningFor is for how long a leader doesn't write its first status of a quota for nothing but that a count is under way.
+// Each write costs the API server five milliseconds, of which a leader that begins with 1,000 quotas has too few.
+const beginningFor = 10 * time.Second
+
 const (
 	// sliceCost is how long the API server works on the part of a status for one namespace,
 	// each time that the status is written. It was measured.
@@ -74,7 +78,7 @@ const (
 
 // Parts are the dependencies of the status, the views and the figures in metrics.
 type Parts struct {
-	Clock clock.WithDelayedExecution
+	Clock clock.WithTickerAndDelayedExecution
 	// Client must read from a cache.
 	Client     client.Client
 	Ledgers    Ledgers
@@ -112,13 +116,16 @@ type QuotaController struct {
 	// pace is when a status is made again, whole when it is written again if nothing presses, and peaked when it is
 	// written again for nothing but its peaks.
 	pace, whole, peaked *Pace
-	memory              memory
+	// begun is for how long a status that says only that counting is under way has been put off.
+	begun  *Pace
+	memory memory
 }
 
 // NewQuotaController makes the controller.
 func NewQuotaController(parts Parts) *QuotaController {
 	return &QuotaController{
 		Parts: parts, pace: NewPace(parts.Clock), whole: NewPace(parts.Clock), peaked: NewPace(parts.Clock),
+		begun: NewPace(parts.Clock),
 	}
 }
 
@@ -156,8 +163,7 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 		return reconcile.Result{}, err
 	}
 	status := facts.status(quota)
-	torn := counting.Torn(definition.EnforcedLimits(quota.Spec).Most(), status.Total.Used, status.Reserved)
-	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
+	if again := c.tooSoon(quota, status, facts); again > 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	if wait := c.whole.Left(request.Name); wait > 0 && !presses(quota.Status, status) {
@@ -178,6 +184,18 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 		c.memory.wrote(quota, &status, facts.now)
 	}
 	return reconcile.Result{RequeueAfter: again}, err
+}
+
+// tooSoon returns how soon to make a status again, because it says more then; zero to write it.
+func (c *QuotaController) tooSoon(
+	quota *quotav1.ClusterResourceQuota, status quotav1.ClusterResourceQuotaStatus, facts facts,
+) time.Duration {
+	torn := counting.Torn(definition.EnforcedLimits(quota.Spec).Most(), status.Total.Used, status.Reserved)
+	if again := c.pace.LookAgain(quota.Name, torn); again > 0 {
+		return again
+	}
+	premature := !c.StatusLag.WasShown(quota.Name) && onlyCounts(quota, status, facts)
+	return c.begun.Postpone(quota.Name, premature, beginningFor, beginningFor)
 }
 
 // again returns after which time the status is looked at again without an event.
@@ -205,6 +223,7 @@ func (c *QuotaController) forget(quota string) {
 	c.pace.Forget(quota)
 	c.whole.Forget(quota)
 	c.peaked.Forget(quota)
+	c.begun.Forget(quota)
 	c.StatusLag.Forget(quota)
 	c.memory.forget(quota)
 }
@@ -319,6 +338,16 @@ func (c *QuotaController) tell(
 	if ready.Reason == quotav1.ReasonLedgerLost && (previous == nil || previous.Message != ready.Message) {
 		report.LedgerLost(quota, sealedUntil, ready.Message).Record(c.Recorder)
 	}
+}
+
+// onlyCounts reports whether a status would say nothing but that counting is under way, and the stored one is about the same
+// spec, as Begin or another leader made it, or Begin is about to make it.
+func onlyCounts(quota *quotav1.ClusterResourceQuota, current quotav1.ClusterResourceQuotaStatus, facts facts) bool {
+	before := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionReady)
+	ready := meta.FindStatusCondition(current.Conditions, quotav1.ConditionReady)
+	isBegun := before == nil || before.ObservedGeneration == quota.Generation
+	return isBegun && ready.Reason == quotav1.ReasonCounting &&
+		len(facts.problems) == 0
 }
 
 // presses reports whether people wait for a change of a status: that something

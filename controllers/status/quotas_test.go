@@ -302,6 +302,8 @@ func TestAQuotaIsNotReadyBeforeItsLedgerIs(t *testing.T) {
 			b.Group.Gone("team")
 			b.Group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
 			b.reconcile(t)
+			b.clock.Step(beginningFor)
+			b.reconcile(t)
 			ready := meta.FindStatusCondition(b.status(t).Conditions, quotav1.ConditionReady)
 			if ready.Status != metav1.ConditionFalse || ready.Reason != quotav1.ReasonCounting {
 				t.Errorf("want it not ready, because it is being counted, got %+v", ready)
@@ -324,6 +326,8 @@ func TestAQuotaWhoseLimitChangesStaysReady(t *testing.T) {
 			test.edited.Generation = before.Generation + 1
 			b := newBench(t, test.edited, registered())
 			b.counts(t, before, 3)
+			b.reconcile(t)
+			b.clock.Step(beginningFor)
 			b.reconcile(t)
 			if ready := meta.FindStatusCondition(b.status(t).Conditions, quotav1.ConditionReady); ready.Status != test.want {
 				t.Errorf("want ready %s, got %+v", test.want, ready)
@@ -351,6 +355,8 @@ func TestALedgerThatWasLostIsToldOf(t *testing.T) {
 			b.Group.Saw("team", machine.Snapshot{Version: machine.Version{UID: "ledger", ResourceVersion: 2}, State: ledger.State{
 				Basis: ledger.Basis{Quota: quota.UID}, Sealed: moment,
 			}})
+			b.reconcile(t)
+			b.clock.Step(beginningFor)
 			b.reconcile(t)
 			status := b.status(t)
 			if ready := meta.FindStatusCondition(status.Conditions, quotav1.ConditionReady); ready.Reason != test.reason {
@@ -566,12 +572,83 @@ func TestALevelIsNotToldAgainByAnotherLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := newBench(t, current, registered())
+	_ = next.toldOf(t)
+	next.clock.Step(beginningFor)
 	if told := next.toldOf(t); told != "" || next.status(t).Summary != "configmaps: ?/10" {
 		t.Fatalf("before it has counted: told %q, summary %s", told, next.status(t).Summary)
 	}
 	next.counts(t, quota, 10)
 	if told := next.toldOf(t); told != "" || next.status(t).Summary != "configmaps: 10/10" {
 		t.Errorf("when it has counted: told %q, summary %s", told, next.status(t).Summary)
+	}
+}
+
+// It costs the API server a write for each quota, and the next one says more.
+func TestAnotherLeaderShowsThatItCountsOnlyAfterAWhile(t *testing.T) {
+	quota := team("configmaps", "10")
+	first := newBench(t, quota, registered())
+	first.counts(t, quota, 3)
+	first.reconcile(t)
+	for name, test := range map[string]struct {
+		change  func(*quotav1.ClusterResourceQuota)
+		problem []Problem
+		want    int
+	}{
+		"its spec is the same":         {change: func(*quotav1.ClusterResourceQuota) {}},
+		"it has another spec":          {change: func(quota *quotav1.ClusterResourceQuota) { quota.Generation++ }, want: 1},
+		"it never had a status":        {change: func(quota *quotav1.ClusterResourceQuota) { quota.Status.Conditions = nil }},
+		"something can't be counted":   {change: func(*quotav1.ClusterResourceQuota) {}, problem: []Problem{{Reason: quotav1.ReasonNotServed}}, want: 1},
+		"it began when it was created": {change: func(quota *quotav1.ClusterResourceQuota) { quota.Status.Conditions = nil; Begin(quota, moment) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			current := &quotav1.ClusterResourceQuota{}
+			if err := first.client.Get(t.Context(), client.ObjectKey{Name: "team"}, current); err != nil {
+				t.Fatal(err)
+			}
+			test.change(current)
+			b := newBench(t, current, registered())
+			b.Problems = func(string) []Problem { return test.problem }
+			if wait := b.reconcile(t); b.writes != test.want || test.want == 0 && wait != beginningFor {
+				t.Errorf("got %d writes, want %d, and a look after %s", b.writes, test.want, wait)
+			}
+			b.clock.Step(beginningFor)
+			b.reconcile(t)
+			if ready := meta.FindStatusCondition(b.status(t).Conditions, quotav1.ConditionReady); b.writes == 0 || ready.Reason != quotav1.ReasonCounting {
+				t.Errorf("after a while: got %d writes, and %+v", b.writes, ready)
+			}
+		})
+	}
+}
+
+// Requests are refused until the quota is counted anew.
+func TestALaterCountIsShownAtOnce(t *testing.T) {
+	quota := team("configmaps", "10")
+	b := newBench(t, quota, registered())
+	b.counts(t, quota, 3)
+	b.reconcile(t)
+	state := b.Group.Current("team")
+	state.Used = nil
+	b.Group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
+	b.clock.Step(time.Second)
+	b.reconcile(t)
+	if ready := meta.FindStatusCondition(b.status(t).Conditions, quotav1.ConditionReady); ready.Reason != quotav1.ReasonCounting {
+		t.Errorf("got %+v", ready)
+	}
+}
+
+// A tool that waits for the quota goes by Reconciling, and takes a quota without conditions for one that is in force.
+func TestTheFirstStatusSaysThatCountingIsUnderWay(t *testing.T) {
+	quota := team("configmaps", "10")
+	quota.Generation = 3
+	Begin(quota, moment)
+	for _, kind := range []string{quotav1.ConditionReady, quotav1.ConditionReconciling} {
+		condition := meta.FindStatusCondition(quota.Status.Conditions, kind)
+		if condition == nil || condition.ObservedGeneration != 3 || (condition.Status == metav1.ConditionTrue) != (kind == quotav1.ConditionReconciling) {
+			t.Errorf("got %s %+v", kind, condition)
+		}
+	}
+	if quota.Status.ObservedGeneration != 3 {
+		t.Errorf("got generation %d, want 3", quota.Status.ObservedGeneration)
 	}
 }
 

@@ -79,6 +79,17 @@ type facts struct { //nolint:recvcheck // only limitNothing changes them, while 
 	remembered remembered
 }
 
+// Begin makes a status that names the first ledger of a valid quota say that counting is under way.
+func Begin(quota *quotav1.ClusterResourceQuota, now time.Time) {
+	begun := facts{now: now, generation: quota.Generation, enforcement: definition.EnforcementOf(quota.Spec)}
+	ready := typed(quotav1.ConditionReady, begun.ready())
+	quota.Status.ObservedGeneration = quota.Generation
+	for _, condition := range []metav1.Condition{ready, *begun.progress([]metav1.Condition{ready})} {
+		condition.ObservedGeneration, condition.LastTransitionTime = quota.Generation, metav1.NewTime(now)
+		meta.SetStatusCondition(&quota.Status.Conditions, condition)
+	}
+}
+
 // status returns the whole status. Conditions keep their transition times.
 func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResourceQuotaStatus {
 	hard := object.Spec.Quota.Hard

@@ -20,7 +20,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
-// surge is how much of a quota's surge is taken, and by whom.
+// surge is how much of a quota's surge is taken, and the workloads that took it.
 type surge struct {
 	// status is nil for a quota without surge.
 	status *quotav1.SurgeStatus
@@ -91,7 +91,7 @@ func (s surge) taken() corev1.ResourceList {
 // namedSurgers is how many workloads a condition names.
 const namedSurgers = 3
 
-// workloads describes who has taken surge, and since when.
+// workloads names the workloads that have taken surge, each with the time.
 func (s surge) workloads() string {
 	var named []string
 	for _, workload := range s.status.Workloads[:min(namedSurgers, len(s.status.Workloads))] {

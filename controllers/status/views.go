@@ -60,9 +60,9 @@ func NewViewController(parts Parts) *ViewController {
 // Name returns the controller's name.
 func (*ViewController) Name() string { return "localview" }
 
-// Register adds the controller to the manager. A view that someone edits or
+// register adds the controller to a manager whose replica leads. A view that someone edits or
 // deletes is written again.
-func (c *ViewController) Register(mgr ctrl.Manager) error {
+func (c *ViewController) register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		For(&quotav1.ClusterResourceQuota{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(update event.UpdateEvent) bool {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
@@ -52,7 +53,7 @@ func newViewBench(t *testing.T, hard string, calls interceptor.Funcs) *viewBench
 	group := driver.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, driver.Options{})
 	b.ViewController = NewViewController(Parts{
 		Clock: b.clock, Client: b.client, Count: count, Waiting: waiting.NewList(), WakeOwners: true, Group: group, Problems: func(string) []Problem { return nil }, Settings: settings,
-		ViewsLag: NewLag(b.clock, t.Context().Done()), Recorder: b, Every: time.Second,
+		Define: definition.Salvage, StatusLag: NewLag(b.clock, t.Context().Done()), ViewsLag: NewLag(b.clock, t.Context().Done()), Recorder: b, Every: time.Second,
 	})
 	return b
 }

@@ -6,8 +6,10 @@ package usage
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -32,10 +34,11 @@ func (c *Controller) doubt(ctx context.Context, quota string, known sighted) (ti
 		expired := known.ages.Left(known.now, reservation.Life(), c.Life) <= 0
 		return doubtAfter, !expired && !reservation.Doubtful
 	})
-	old = old[:min(len(old), doubtsAtOnce)]
 	if len(old) == 0 {
 		return next, nil
 	}
+	old = c.unseen(quota, old)
+	old = old[:min(len(old), doubtsAtOnce)]
 	missing, failed := lookEach(old, func(reservation ledger.Reservation) (bool, error) {
 		return c.objects.There(ctx, reservation)
 	})
@@ -49,4 +52,17 @@ func (c *Controller) doubt(ctx context.Context, quota string, known sighted) (ti
 		}))
 	}
 	return doubtAgain, failed
+}
+
+// unseen returns the reservations that the count doesn't include, though their resource is counted: the others are about to be
+// settled. A new leader, which counts for seconds, looked two or three times for each object that was created before.
+func (c *Controller) unseen(quota string, old []ledger.Reservation) []ledger.Reservation {
+	c.Count.Read(quota, func(view counting.View) {
+		count := counting.ObservationOf(view)
+		old = slices.DeleteFunc(old, func(reservation ledger.Reservation) bool {
+			_, counted := count.Counted[reservation.Resource.GroupResource()]
+			return !counted || count.Seen(reservation)
+		})
+	})
+	return old
 }

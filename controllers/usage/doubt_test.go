@@ -99,3 +99,29 @@ func TestLooksForWhatDoesNotAppearAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// A new leader counts for seconds, and settles for more.
+func TestAnObjectThatIsToBeSettledIsNotLookedFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		object  string
+		forgets bool
+	}{
+		"it is counted":                      {object: "g1"},
+		"its resource is still being listed": {object: "young", forgets: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newExpiryBench(t)
+				b.before[test.object] = func() error { return errors.New("looked for") }
+				if test.forgets {
+					b.watching.Count.DropSource(gadgets)
+				}
+				b.holds(ledger.Fence{}, held(test.object, ""))
+				b.sees(doubtAfter)
+				if next, err := b.doubt(t.Context(), "red", b.sight("red")); next != doubtAgain || err != nil || b.doubted() != "" {
+					t.Errorf("got a look after %s, %v, and in doubt is %q", next, err, b.doubted())
+				}
+			})
+		})
+	}
+}

@@ -5,10 +5,12 @@ package usage
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
@@ -86,6 +88,27 @@ func TestANamespaceIsCountedWithAllThatItBrought(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A new leader has hundreds of quotas whose namespaces all joined.
+func TestQuotasWithManyNamespacesShareLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newSettledBench(t)
+		b.watching.cluster.asked()
+		b.watching.cluster.set(func() { b.watching.cluster.listing = 100 * time.Millisecond })
+		var looks sync.WaitGroup
+		for i := range 10 * looksAtOnce {
+			looks.Go(func() {
+				if err := b.Joins.prove(t.Context(), fmt.Sprint("q", i), make([]counting.Joined, fewNamespaces+1), []schema.GroupResource{gadgets}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		looks.Wait()
+		if _, lists := b.watching.cluster.asked(); lists["v1alpha1"] > 2 {
+			t.Errorf("want two lists at most, got %v", lists)
+		}
+	})
 }
 
 func TestALookThatFailsIsTriedAgain(t *testing.T) {

@@ -311,14 +311,15 @@ func (r *Recovery) unseal(ctx context.Context, stored found) (time.Duration, err
 // since is in this ledger, and stays.
 func (r *Recovery) fill(ctx context.Context, stored found) (machine.Snapshot, error) {
 	quota, state := stored.quota, stored.snapshot.State
-	if quota.Status.Ledger != "" {
-		newest, err := r.newest(ctx, quota)
-		if err != nil {
-			return machine.Snapshot{}, err
-		}
-		state.Used, state.Generation = nil, quota.Generation
-		state.Counted, state.Unlisted, state.Forgotten = newest.Versions, newest.Unlisted, 0
+	if quota.Status.Ledger == "" {
+		return stored.snapshot, nil // nothing is in flight
 	}
+	newest, err := r.newest(ctx, quota)
+	if err != nil {
+		return machine.Snapshot{}, err
+	}
+	state.Used, state.Generation = nil, quota.Generation
+	state.Counted, state.Unlisted, state.Forgotten = newest.Versions, newest.Unlisted, 0
 	version, err := r.Group.Replace(ctx, quota.Name, stored.snapshot.Version, state)
 	return machine.Snapshot{Version: version, State: state}, err
 }
@@ -327,6 +328,9 @@ func (r *Recovery) fill(ctx context.Context, stored found) (machine.Snapshot, er
 func (r *Recovery) name(ctx context.Context, stored found) error {
 	named := stored.quota.DeepCopy()
 	named.Status.Ledger = stored.ledger.UID
+	if r.Begin != nil && len(named.Status.Conditions) == 0 {
+		r.Begin(named, r.Clock.Now())
+	}
 	patch := client.MergeFromWithOptions(stored.quota, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, named, patch); err != nil {
 		return fmt.Errorf("naming the ledger of quota %s: %w", named.Name, err)

@@ -260,6 +260,37 @@ func TestAFirstLedgerIsOpenedAtOnce(t *testing.T) {
 		t.Errorf("want no wait, got %s", wait)
 	}
 	b.wantOpen(0)
+	if generation := b.ledger().Generation; generation != 2 {
+		t.Errorf("it was written %d times, want once to create it, and once to open it", generation)
+	}
+}
+
+// A status that names the ledger is the first that a quota gets, unless people were told more before.
+func TestAStatusThatNamesTheFirstLedgerSaysThatItIsCounted(t *testing.T) {
+	for name, test := range map[string]struct {
+		conditions []metav1.Condition
+		begun      int
+	}{
+		"nothing is said yet": {begun: 1},
+		"something is said":   {conditions: []metav1.Condition{{Type: quotav1.ConditionReady}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, begun := newRecoveryBench(t), 0
+			b.Begin = func(*quotav1.ClusterResourceQuota, time.Time) { begun++ }
+			current := &quotav1.ClusterResourceQuota{}
+			if err := b.Client.Get(t.Context(), client.ObjectKey{Name: "team"}, current); err != nil {
+				t.Fatal(err)
+			}
+			current.Status.Conditions = test.conditions
+			if err := b.Client.Status().Update(t.Context(), current); err != nil {
+				t.Fatal(err)
+			}
+			b.recovers()
+			if begun != test.begun {
+				t.Errorf("it was begun %d times, want %d", begun, test.begun)
+			}
+		})
+	}
 }
 
 // The charges in flight are unknown. Only the time shows when they have been stored, by the clock of each leader alone.

@@ -17,6 +17,7 @@ func story() []chapter {
 		{title: "Controllers are held to it too", steps: controllers()},
 		{title: "What the administrator sees", steps: administrator()},
 		{title: "A limit is lowered, and raised", steps: limits()},
+		{title: "A rollout in a full quota", steps: rollout()},
 		{title: "What a project owner sees", steps: owner()},
 		{title: "What a project owner decides", steps: subdivision()},
 		{title: "A quota that watches first", steps: watching()},
@@ -188,7 +189,47 @@ func limits() []step {
 		},
 		{
 			say: "Ten replicas were too many. Five will do.",
-			run: "kubectl scale deployment web --replicas=5 -n checkout",
+			run: "kubectl scale deployment web --replicas=5 -n checkout && " +
+				"kubectl wait --for=jsonpath='{.status.total.used.pods}'=8 crq/payments --timeout=60s",
+		},
+	}
+}
+
+func rollout() []step {
+	return []step{
+		{
+			say: "A limit of eight pods is reached again. But the administrator gives rollouts surge: room for a pod that replaces " +
+				"another one.",
+			run: `kubectl patch crq payments --type=merge --patch '{"spec":{"quota":{"hard":{"pods":"8"}},` +
+				`"surge":{"hard":{"pods":"1","requests.cpu":"500m"}}}}'`,
+		},
+		{
+			say: "The web server runs. No kubelet is here that could say so.",
+			run: `kubectl get pods -l app=web -n checkout -o name | xargs -I{} kubectl patch {} -n checkout --subresource=status ` +
+				`-p '{"status":{"conditions":[{"type":"Ready","status":"True"}]}}'`,
+		},
+		{
+			say: "It is rolled, and needs a new pod before an old one may go. The new one never becomes ready, because nothing runs it, " +
+				"and a condition says whose rollout holds the surge.",
+			run: "kubectl rollout restart deployment web -n checkout",
+		},
+		{
+			run: `kubectl get crq payments -o jsonpath='{.status.conditions[?(@.type=="Exceeded")].message}'`, repeat: true,
+			says: []string{"pods: used 9, hard 8; .*Deployment checkout/web since "},
+		},
+		{
+			say:   "Nobody else gets a ninth pod.",
+			run:   "kubectl create -f worker.yaml -n refunds",
+			fails: true,
+			says:  []string{"exceeded quota: payments, requested: pods=1", "used: pods=9", "limited: pods=8"},
+		},
+		{
+			say: "The rollout is undone, and the quota is as it was before.",
+			run: "kubectl rollout undo deployment web -n checkout",
+		},
+		{run: `kubectl patch crq payments --type=merge --patch '{"spec":{"quota":{"hard":{"pods":"12"}},"surge":null}}'`},
+		{
+			run: "kubectl wait --for=condition=Exceeded=false crq/payments --timeout=60s",
 		},
 	}
 }

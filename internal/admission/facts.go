@@ -34,7 +34,7 @@ type Facts struct {
 	Patience time.Time
 	// Waivers are those of the last charge.
 	Waivers Waivers
-	// Proved: it was looked whether the object replaces another one, and Replaces is what was found.
+	// Proved: it was looked up whether the object replaces another one, and Replaces is the answer.
 	Proved, Replaces bool
 	// Unwritten is why the ledger of the quota that couldn't decide can't be read or written; empty if it can.
 	Unwritten string

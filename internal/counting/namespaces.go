@@ -44,10 +44,55 @@ type NamespaceLabels struct {
 func (c *Count) ReplaceNamespaces(list []NamespaceLabels, version uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.unlock()
-	listed := map[string]bool{}
 	// In their order, as if they had changed one after the other.
-	inOrder := func(a, b NamespaceLabels) int { return cmp.Compare(a.Version, b.Version) }
-	for _, item := range slices.SortedFunc(slices.Values(list), inOrder) {
+	list = slices.SortedFunc(slices.Values(list), func(a, b NamespaceLabels) int { return cmp.Compare(a.Version, b.Version) })
+	if len(c.namespaces) == 0 {
+		c.lockedTakeFirst(list, now)
+	} else {
+		c.lockedTakeNext(list, version, now)
+	}
+	c.lockedNamespacesAt(version)
+	c.lockedTouchAll()
+}
+
+// lockedTakeFirst takes the first list, as lockedTakeNext would, but has each tally look only at the namespaces that it may
+// select: a thousand quotas that each looked at twenty thousand namespaces took a new leader three seconds.
+func (c *Count) lockedTakeFirst(list []NamespaceLabels, now time.Time) {
+	at := make(map[string]int, len(list))
+	for i, item := range list {
+		at[item.Name] = i
+		c.namespaces[item.Name] = namespace{labels: item.Labels, annotations: item.Annotations, version: item.Version}
+		c.labelled.Change(item.Name, nil, item.Labels)
+	}
+	c.lockedReevaluate(now)
+	for _, tally := range c.tallies {
+		var candidates []int
+		for name := range c.labelled.Candidates(tally.target.Selector, c.lockedLabels) {
+			candidates = append(candidates, at[name])
+		}
+		slices.Sort(candidates)
+		next := 0
+		for _, i := range candidates {
+			if i > next {
+				tally.miss(list[i-1].Version) // the newest of those that the tally doesn't look at
+			}
+			next = i + 1
+			current := c.namespaces[list[i].Name]
+			if !tally.selects(current) {
+				tally.miss(current.version)
+			}
+			c.lockedSelect(list[i].Name, current, tally, now)
+		}
+		if next < len(list) {
+			tally.miss(list[len(list)-1].Version)
+		}
+	}
+}
+
+// lockedTakeNext takes a list after others.
+func (c *Count) lockedTakeNext(list []NamespaceLabels, version uint64, now time.Time) {
+	listed := map[string]bool{}
+	for _, item := range list {
 		listed[item.Name] = true
 		current := namespace{labels: item.Labels, annotations: item.Annotations, version: item.Version}
 		if c.namespaces[item.Name].version != item.Version {
@@ -61,8 +106,6 @@ func (c *Count) ReplaceNamespaces(list []NamespaceLabels, version uint64, now ti
 			c.lockedDeleteNamespace(name, version)
 		}
 	}
-	c.lockedNamespacesAt(version)
-	c.lockedTouchAll()
 }
 
 // NamespacesAt records that the namespaces are known up to a resourceVersion.

@@ -48,6 +48,9 @@ func validateQuota(spec corev1.ResourceQuotaSpec, path *field.Path) field.ErrorL
 // validateSurge refuses surge of a resource that isn't limited, because that would have no effect.
 func validateSurge(spec quotav1.ClusterResourceQuotaSpec, path *field.Path) field.ErrorList {
 	errs := validateMagnitudes(spec.Surge.Hard, path)
+	if len(errs) > 0 {
+		return errs // Kubernetes' validation may compute with them.
+	}
 	for name, amount := range spec.Surge.Hard {
 		at := path.Key(string(name))
 		if _, limited := spec.Quota.Hard[name]; !limited {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -140,6 +141,22 @@ func TestInvalidQuotas(t *testing.T) {
 				`spec.quota.scopeSelector.matchExpressions[0].values[1]: Invalid value: "very high": can't be compared with any object: a valid label must be an empty string or consist of`,
 				`spec.quota.scopeSelector.matchExpressions[0].values[2]: Invalid value: "` + strings.Repeat("x", 64) + `": can't be compared with any object: must be no more than 63`,
 			},
+		},
+		"surge that is no room above a limit": {
+			changes: []change{limiting("pods", "1"), func(object *quotav1.ClusterResourceQuota) {
+				object.Spec.Surge.Hard = corev1.ResourceList{"pods": resource.MustParse("1500m"), "services": resource.MustParse("-1")}
+			}},
+			want: []string{
+				`spec.surge.hard[pods]: Invalid value: "1500m": must be an integer`,
+				`spec.surge.hard[services]: Invalid value: "-1": must be greater than or equal to 0`,
+				`spec.surge.hard[services]: Invalid value: "-1": surge is room above a limit, and services has none: write it into spec.quota.hard, too, or remove it here`,
+			},
+		},
+		"surge beyond all measure": {
+			changes: []change{limiting("pods", "1"), func(object *quotav1.ClusterResourceQuota) {
+				object.Spec.Surge.Hard = corev1.ResourceList{"pods": resource.MustParse("1e31")}
+			}},
+			want: []string{`spec.surge.hard[pods]: Invalid value: "10e30": must be less than 1e30: write a smaller number`},
 		},
 		"several mistakes at a time": {
 			changes: []change{limiting("pods", "-1", "services", "1500m"), selecting(quotav1.ClusterResourceQuotaSelector{})},

@@ -243,7 +243,9 @@ func (d *Draft) remarks(limits Limits, amounts, added corev1.ResourceList) []Rem
 	if len(names) == 0 {
 		return nil
 	}
-	return []Remark{{Quota: limits.Name, Refusal: denied(limits.Name, amounts, limits.Hard, names, d.heldOf)}}
+	refusal := denied(limits.Name, amounts, limits.Hard, names, d.heldOf)
+	refusal.Provable = len(limits.Surge) > 0 && len(exceeded(limits.Most(), added, d.heldOf)) == 0
+	return []Remark{{Quota: limits.Name, Refusal: refusal}}
 }
 
 // withhold reports whether a charge that fits is refused, because its namespace has doubtful reservations and holds too

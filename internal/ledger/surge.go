@@ -64,16 +64,23 @@ func (d *Draft) noteSurge(charge Charge, amounts corev1.ResourceList) {
 	d.index.bytes += surger.Size()
 }
 
+// Calm names a workload no more that surges no longer, if it hasn't surged again since.
+func (d *Draft) Calm(surger Surger) {
+	if held, known := d.state.Surgers[surger.UID]; known && held.Since.Equal(surger.Since) {
+		d.index.bytes -= held.Size()
+		delete(d.state.Surgers, surger.UID)
+		d.changed = true
+	}
+}
+
 // endSurge names no workload any more once all that is charged is within the limits.
 func (d *Draft) endSurge(hard corev1.ResourceList) {
 	if len(d.state.Surgers) == 0 || d.isAbove(hard) {
 		return
 	}
-	for uid, surger := range d.state.Surgers {
-		d.index.bytes -= surger.Size()
-		delete(d.state.Surgers, uid)
+	for _, surger := range d.state.Surgers {
+		d.Calm(surger)
 	}
-	d.changed = true
 }
 
 // isAbove reports whether more of a resource is charged than a limit.

@@ -90,8 +90,6 @@ func Decode(encoding int32, texts []string) (state ledger.State, undecoded []str
 func Knows(encoding int32) bool { return encoding <= newest }
 
 // These are the resources of a record that is an escrow or a surger. Nothing serves them.
-//
-//nolint:gochecknoglobals // constants, which Go has no literal for
 var (
 	escrows = schema.GroupVersionResource{Group: "quota.sharedquota.dev", Version: "v1", Resource: "escrows"}
 	surgers = schema.GroupVersionResource{Group: "quota.sharedquota.dev", Version: "v1", Resource: "surgers"}

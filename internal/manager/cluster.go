@@ -67,6 +67,8 @@ func (o *operator) connect(context.Context) error {
 		Metrics:                metricsOptions(o.flags.metrics, o.serving.Certificates),
 		HealthProbeBindAddress: o.flags.healthAddress,
 		LeaderElectionID:       leaseName,
+		LeaseDuration:          ptr.To(leaseDuration),
+		RenewDeadline:          ptr.To(renewDeadline),
 		// Another replica takes over at once: see yield, too. Nothing is left to do for a leader
 		// when the manager has stopped.
 		LeaderElectionReleaseOnCancel: true,

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/sharedquota/shared-quota-operator/controllers/status"
 	"github.com/sharedquota/shared-quota-operator/controllers/usage"
 	configurationcontroller "github.com/sharedquota/shared-quota-operator/controllers/webhookconfig"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
@@ -134,10 +135,7 @@ func (o *operator) objects(ctx context.Context) error {
 	parts := objects.Parts{
 		Clock: o.clock, Evaluators: o.evaluators, Coverage: o.index, Charger: o.group, Outcomes: o.told, Contact: o.contact,
 		Natives: natives, Names: objects.NewNames(o.clients.metadata), AdmitByDefault: o.reached.AdmitsByDefault(),
-		Replacements: objects.NewReplacements(objects.ReplacementParts{
-			Clock: o.clock, Typed: o.clients.typed, Untyped: o.clients.untyped, Metadata: o.clients.metadata, Outcomes: o.told,
-			KubeVirt: strings.Split(o.flags.kubevirt, ","),
-		}),
+		Replacements:   o.replacements(),
 		ReservationTTL: o.flags.reservations.life, MaxDoubtful: o.flags.reservations.maxDoubtful,
 	}
 	if o.people.Waiting {
@@ -147,6 +145,14 @@ func (o *operator) objects(ctx context.Context) error {
 	o.manager.GetWebhookServer().Register(objects.Path+"/", endpoint)
 	o.manager.GetWebhookServer().Register(objects.Path, endpoint) // an older release wrote entries without a question
 	return nil
+}
+
+// replacements looks up which pods replace others.
+func (o *operator) replacements() *objects.Replacements {
+	return objects.NewReplacements(objects.ReplacementParts{
+		Clock: o.clock, Typed: o.clients.typed, Untyped: o.clients.untyped, Metadata: o.clients.metadata, Outcomes: o.told,
+		KubeVirt: strings.Split(o.flags.kubevirt, ","),
+	})
 }
 
 // quotas serves the webhook that validates quotas.
@@ -177,7 +183,7 @@ func (o *operator) usage(ctx context.Context) error {
 		Clock: o.clock, Client: o.manager.GetClient(), Live: o.manager.GetAPIReader(),
 		Events: usage.EventSource{Objects: o.clients.typed, Metadata: o.clients.metadata}, Discovery: served,
 		Evaluators: o.evaluators, Define: o.index.Define, Count: o.count, Group: o.group, Decode: ledgerstore.Snapshot,
-		Outcomes: o.told, OnChange: o.changed, Changed: o.ledgers.source(),
+		Outcomes: o.told, OnChange: o.changed, Changed: o.ledgers.source(), Begin: status.Begin,
 		Life: o.flags.reservations.life, MaxDoubtful: o.flags.reservations.maxDoubtful,
 	})
 	o.classes.OnChange(func() { o.counting.Watches.Remeasure(usage.DeviceClaims) })

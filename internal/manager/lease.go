@@ -26,8 +26,12 @@ import (
 
 const (
 	leaseName = "shared-quota-operator"
+	// leaseDuration is how long after the last renewal another replica takes the Lease of a leader that was killed, and
+	// renewDeadline when a leader that can't renew it ends. It is renewed every two seconds. An etcd that elects a leader of
+	// its own takes less than half of that.
+	leaseDuration, renewDeadline = 10 * time.Second, 7 * time.Second
 	// lockTimeout is for one call, of which several must be possible before a leader gives up.
-	lockTimeout = 5 * time.Second
+	lockTimeout = 3 * time.Second
 )
 
 var (
@@ -36,7 +40,7 @@ var (
 	errEnding   = errors.New("this replica ends: it doesn't lead any more")
 )
 
-// lease is the Lease by which one replica leads. A leader that stood still, as on a virtual machine that is paused, goes on for ten
+// lease is the Lease by which one replica leads. A leader that stood still, as on a virtual machine that is paused, goes on for seven
 // seconds after another one was elected. With lease it ends as soon as it reads the Lease.
 type lease struct {
 	resourcelock.Interface

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -159,5 +160,16 @@ func TestALeaderAsksWhetherItLeads(t *testing.T) {
 	}
 	if err := leaseBy(&stored{}, "operator").leads(fake.NewFakeClient())(t.Context()); err == nil {
 		t.Error("want an error if there is no Lease")
+	}
+}
+
+// A replica takes over within 12 seconds from a leader that was killed, and one slow answer of the API server ends no leader.
+func TestTheLeaseOutlastsASlowAnswer(t *testing.T) {
+	const retryPeriod = 2 * time.Second // the default of the manager
+	if leaseDuration+retryPeriod > 12*time.Second {
+		t.Errorf("another replica takes over after up to %s", leaseDuration+retryPeriod)
+	}
+	if slow := lockTimeout + retryPeriod; slow >= renewDeadline || renewDeadline >= leaseDuration {
+		t.Errorf("want less than %s for a slow answer and another try, and that less than %s", renewDeadline, leaseDuration)
 	}
 }

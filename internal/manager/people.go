@@ -5,6 +5,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/discovery"
@@ -87,7 +88,9 @@ func (o *operator) status(context.Context) error {
 		Life: o.flags.reservations.life, Every: o.flags.statusEvery,
 	}
 	o.metrics.Follow(o.manager.Elected(), status.NewFiguresReader(parts).Read)
-	return register(o.manager, status.NewQuotaController(parts), status.NewViewController(parts))
+	return errors.Join(
+		add(o.manager, status.NewSurgers(parts, o.replacements().Surges)),
+		register(o.manager, status.NewQuotaController(parts), status.NewViewController(parts)))
 }
 
 // workloads serves the webhook that judges workloads. The evaluators make no calls: device classes that they don't know

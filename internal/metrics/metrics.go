@@ -119,7 +119,8 @@ func New(registerer prometheus.Registerer) *Metrics {
 			"Requests that didn't fit and were admitted, of each resource that they didn't fit for, by the mode of the quota.",
 			labelQuota, labelResource, labelMode),
 		looked: c.counter("admission", "replacement_lookups_total",
-			"Looks whether a pod that doesn't fit in the limit of a quota with surge replaces another one, by outcome: replaces, other, or unknown.",
+			"Looks whether a pod that doesn't fit in the limit of a quota with surge replaces another one, by outcome: replaces, "+
+				"other, or unknown.",
 			labelOutcome),
 		quotas: newQuotas(),
 	}

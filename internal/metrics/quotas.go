@@ -66,7 +66,8 @@ type quotas struct {
 	// source is nil until there is one.
 	source atomic.Pointer[source]
 
-	leader, hard, surge, surging, used, reserved, namespaceUsed, condition, exceeded, reservations, doubtful, size, waiting, lag *prometheus.Desc
+	leader, hard, surge, surging, used, reserved, namespaceUsed, condition, exceeded *prometheus.Desc
+	reservations, doubtful, size, waiting, lag                                       *prometheus.Desc
 }
 
 func newQuotas() *quotas {

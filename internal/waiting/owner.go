@@ -160,7 +160,9 @@ func (l *List) Decided(decision outcomes.Decision) {
 	case ledger.Granted:
 		l.Granted(decision.At, owner.Key())
 	case ledger.Denied:
-		l.Refused(decision.At, Refusal{Owner: owner, Quota: decided.Quota, Requested: decision.Requested, Short: shortOf(decided), Replaces: len(decided.Surge) > 0})
+		l.Refused(decision.At, Refusal{
+			Owner: owner, Quota: decided.Quota, Requested: decision.Requested, Short: shortOf(decided), Replaces: len(decided.Surge) > 0,
+		})
 	}
 }
 

@@ -152,7 +152,7 @@ func (p *planning) fits(record *Record) bool {
 	return fits(record.Requested, p.free.with(record, left), p.free.Hard)
 }
 
-// with returns what is left for an owner: also surge, if its objects replace others.
+// with returns the amounts that are left for an owner: also surge, if its objects replace others.
 func (f Free) with(record *Record, left corev1.ResourceList) corev1.ResourceList {
 	if !record.Replaces || len(f.Surge) == 0 {
 		return left

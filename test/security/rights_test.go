@@ -216,6 +216,7 @@ func scenario(ctx context.Context) {
 	Expect(admin.Patch(ctx, builders.Namespace("office").Obj(), suite.Merge(`{"metadata":{"labels":{"team":null}}}`))).To(Succeed())
 	Eventually(ctx, suite.Gone(admin, &quotav1.LocalResourceQuota{ObjectMeta: builders.Meta("office", "a")})).Should(BeTrue())
 	scale(ctx)
+	replace(ctx)
 	spoil(ctx)
 	// The operator asks who scrapes it, and whether they may.
 	suite.Scrape(ctx, scraper, replicas.Running[0])

@@ -50,7 +50,7 @@ func (h *Handler) answer(
 	outcome, response = h.respond(request.Namespace, decided)
 	h.refused(request, attributes, refusalOf(decided.decision), response.Result.Message)
 	if outcome == outcomes.Allowed {
-		outcome, response = h.remarkOn(request, attributes, decided, response)
+		outcome, response = h.remarkOn(ctx, request, attributes, decided, response)
 	}
 	return outcome, response, false
 }
@@ -78,7 +78,8 @@ func (h *Handler) respond(namespace string, decided outcome) (outcomes.Outcome, 
 	case ledger.Granted:
 		return outcomes.Allowed, admission.Allowed("")
 	case ledger.Denied:
-		return outcomes.Denied, admission.Denied(exceededMessage(decision) + h.missing(namespace, decision) + surgeMessage(decision, decided.proof))
+		message := exceededMessage(decision) + h.missing(namespace, decision) + surgeMessage(decision, decided.proof)
+		return outcomes.Denied, admission.Denied(message)
 	case ledger.Withheld:
 		return outcomes.Denied, admission.Denied(withheldMessage(decision))
 	case ledger.Undecided:
@@ -114,11 +115,15 @@ func (h *Handler) refused(
 
 // remarkOn adds the quotas' remarks to the answer for a request that is admitted, in the way that their modes ask for.
 func (h *Handler) remarkOn(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome, response admission.Response,
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome,
+	response admission.Response,
 ) (outcomes.Outcome, admission.Response) {
 	var said comments
 	granted, _ := decided.decision.(ledger.Granted)
 	for _, remark := range granted.Remarks {
+		if refusal, _ := remark.Refusal.(ledger.Denied); refusal.Provable && h.Replacements.prove(ctx, request, attributes).replaces() {
+			continue // it takes surge
+		}
 		h.comment(&said, request, attributes, decided, remark)
 	}
 	for _, remark := range decided.passedOver {

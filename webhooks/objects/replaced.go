@@ -61,44 +61,67 @@ func (r *Replacements) ofReplicaSet(ctx context.Context, asked ofPod) (ledger.Su
 	if err = is(deployment, owner.UID, err); err != nil {
 		return ledger.Surger{}, fmt.Errorf("reading Deployment %s: %w", owner.Name, err)
 	}
-	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
-	if err != nil {
-		return ledger.Surger{}, fmt.Errorf("reading the selector of Deployment %s: %w", deployment.Name, err)
-	}
-	sets, err := r.Typed.AppsV1().ReplicaSets(asked.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
-	if err != nil {
-		return ledger.Surger{}, fmt.Errorf("listing the ReplicaSets of Deployment %s: %w", deployment.Name, err)
-	}
-	planned, owned := int64(0), map[types.UID]bool{}
-	for i := range sets.Items {
-		if one := &sets.Items[i]; metav1.IsControlledBy(one, deployment) {
-			planned += int64(ptr.Deref(one.Spec.Replicas, 1))
-			owned[one.UID] = true
-		}
-	}
-	replicas := int64(ptr.Deref(deployment.Spec.Replicas, 1))
-	if planned > replicas+maxSurge(deployment, replicas) {
-		return ledger.Surger{}, nil // somebody has scaled a ReplicaSet by hand
-	}
-	present, err := r.pods(ctx, asked.namespace, selector, fields.Everything())
+	fleet, err := r.fleetOf(ctx, deployment)
 	if err != nil {
 		return ledger.Surger{}, err
 	}
-	all, others := asked.missing(), 0
-	for _, pod := range present {
-		controller := metav1.GetControllerOfNoCopy(&pod)
-		if controller == nil || !owned[controller.UID] {
+	replicas := int64(ptr.Deref(deployment.Spec.Replicas, 1))
+	all := fleet.pods() + asked.missing()
+	switch others := fleet.pods() - fleet.of[set.UID]; {
+	case fleet.planned > replicas+maxSurge(deployment, replicas): // a ReplicaSet was scaled by hand
+		return ledger.Surger{}, nil
+	case others == 0, int64(all) <= replicas:
+		return ledger.Surger{}, nil
+	default:
+		return r.surger("Deployment", deployment), nil
+	}
+}
+
+// fleet is the pods of a Deployment.
+type fleet struct {
+	// planned is how many pods its ReplicaSets ask for.
+	planned int64
+	// ReplicaSet -> how many pods it has
+	of map[types.UID]int
+}
+
+func (f fleet) pods() (all int) {
+	for _, number := range f.of {
+		all += number
+	}
+	return all
+}
+
+func (r *Replacements) fleetOf(ctx context.Context, deployment *appsv1.Deployment) (fleet, error) {
+	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+	if err != nil {
+		return fleet{}, fmt.Errorf("reading the selector of Deployment %s: %w", deployment.Name, err)
+	}
+	sets, err := r.Typed.AppsV1().ReplicaSets(deployment.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return fleet{}, fmt.Errorf("listing the ReplicaSets of Deployment %s: %w", deployment.Name, err)
+	}
+	found := fleet{of: map[types.UID]int{}}
+	for i := range sets.Items {
+		if one := &sets.Items[i]; metav1.IsControlledBy(one, deployment) {
+			found.planned += int64(ptr.Deref(one.Spec.Replicas, 1))
+			found.of[one.UID] = 0
+		}
+	}
+	present, err := r.pods(ctx, deployment.Namespace, selector, fields.Everything())
+	if err != nil {
+		return fleet{}, err
+	}
+	for i := range present {
+		controller := metav1.GetControllerOfNoCopy(&present[i])
+		if controller == nil {
 			continue
 		}
-		all++
-		if controller.UID != set.UID {
-			others++
+		if _, owned := found.of[controller.UID]; owned {
+			found.of[controller.UID]++
 		}
 	}
-	if others == 0 || int64(all) <= replicas {
-		return ledger.Surger{}, nil
-	}
-	return r.surger("Deployment", deployment), nil
+	return found, nil
 }
 
 // maxSurge is how many pods more than replicas a Deployment may have during a rollout.
@@ -198,7 +221,7 @@ func (r *Replacements) ofMachine(ctx context.Context, asked ofPod) (ledger.Surge
 		}
 		return object, nil
 	}
-	name, uid := asked.pod.Annotations[migrationName], asked.pod.Labels[migrationLabel]
+	name, uid := asked.pod.Annotations[migrationName], types.UID(asked.pod.Labels[migrationLabel])
 	if name == "" || uid == "" || asked.there {
 		return ledger.Surger{}, nil
 	}
@@ -206,32 +229,41 @@ func (r *Replacements) ofMachine(ctx context.Context, asked ofPod) (ledger.Surge
 	if err != nil {
 		return ledger.Surger{}, err
 	}
-	migration, err := read("virtualmachineinstancemigrations", name, types.UID(uid))
-	if err != nil {
+	migration, err := read("virtualmachineinstancemigrations", name, uid)
+	if err != nil || !migrates(migration, machine) {
 		return ledger.Surger{}, err
 	}
+	present, err := r.pods(ctx, asked.namespace, labels.SelectorFromSet(podsOf(machine.GetUID())), fields.Everything())
+	if err != nil || !lacksTarget(present, machine, uid) {
+		return ledger.Surger{}, err
+	}
+	return r.surger(machines.Kind, machine), nil
+}
+
+// podsOf are the labels of all pods of a machine.
+func podsOf(machine types.UID) labels.Set { return labels.Set{createdBy: string(machine)} }
+
+// migrates reports whether a migration is of a machine, and isn't over.
+func migrates(migration, machine *unstructured.Unstructured) bool {
 	of, _, _ := unstructured.NestedString(migration.Object, "spec", "vmiName")
 	phase, _, _ := unstructured.NestedString(migration.Object, "status", "phase")
-	if of != machine.GetName() || phase == "Succeeded" || phase == "Failed" {
-		return ledger.Surger{}, nil
-	}
-	present, err := r.pods(ctx, asked.namespace, labels.SelectorFromSet(labels.Set{createdBy: string(machine.GetUID())}), fields.Everything())
-	if err != nil {
-		return ledger.Surger{}, err
-	}
+	return of == machine.GetName() && phase != "Succeeded" && phase != "Failed"
+}
+
+// lacksTarget reports whether the machine has a pod, and none for the migration.
+func lacksTarget(present []metav1.PartialObjectMetadata, machine metav1.Object, migration types.UID) bool {
 	sources := 0
-	for _, pod := range present {
-		if metav1.IsControlledBy(&pod, machine) {
-			if pod.Labels[migrationLabel] == uid {
-				return ledger.Surger{}, nil // the migration has its target already
-			}
+	for i := range present {
+		pod := &present[i]
+		switch {
+		case !metav1.IsControlledBy(pod, machine):
+		case pod.Labels[migrationLabel] == string(migration):
+			return false
+		default:
 			sources++
 		}
 	}
-	if sources == 0 {
-		return ledger.Surger{}, nil
-	}
-	return r.surger(machines.Kind, machine), nil
+	return sources > 0
 }
 
 // pods lists the metadata of pods that have not ended, as a quota counts them.

@@ -32,12 +32,12 @@ import (
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get
 // +kubebuilder:rbac:groups=kubevirt.io,resources=virtualmachineinstances;virtualmachineinstancemigrations,verbs=get
 
-// Replacements tell whether a pod replaces another one, which is about to end. They ask the API server, and who creates the
-// pod. Whoever may create pods can give them any label and any owner. But nobody else creates pods as the user of a
-// controller, and a controller creates them as its workloads say.
+// Replacements tell whether a pod replaces another one, which is about to end. They look at the API server's objects and at
+// the user who creates the pod. A user who may create pods can give them any label and any owner. But nobody else creates
+// pods as the user of a controller, and a controller creates them as its workloads say.
 //
 // A workload that has more pods than it asks for ends some of them. So the surge that its pods take is free again once it has
-// as many as it asks for, unless somebody scales it up meanwhile.
+// as many as it asks for, unless it is scaled up meanwhile.
 type Replacements struct {
 	ReplacementParts
 
@@ -142,12 +142,13 @@ type ofPod struct {
 func (p ofPod) key() string {
 	parts := []string{p.namespace, p.owner.Kind, p.owner.Name, string(p.owner.UID)}
 	if p.pod != nil {
-		parts = append(parts, nodeOf(p.pod), p.pod.Annotations[indexAnnotation], p.pod.Labels[migrationLabel], p.pod.Annotations[migrationName])
+		annotations := p.pod.Annotations
+		parts = append(parts, nodeOf(p.pod), annotations[indexAnnotation], p.pod.Labels[migrationLabel], annotations[migrationName])
 	}
 	return strings.Join(parts, "\n")
 }
 
-//nolint:gochecknoglobals // constants, which Go has no literal for
+// The kinds of owners whose pods may replace others, and of the owner of what comes with a pod.
 var (
 	replicaSets = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 	deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}

@@ -52,11 +52,27 @@ func TestALoweredLimitIsFencedBeforeTheEditIsAllowed(t *testing.T) {
 			Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(hard)},
 		}
 	}
+	pods := func(number string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourcePods: resource.MustParse(number)}
+	}
+	surging := func(edition *quotav1.ClusterResourceQuota, surge string) *quotav1.ClusterResourceQuota {
+		edition.Spec.Surge.Hard = pods(surge)
+		return edition
+	}
+	withSurge := func(fence ledger.Fence, surge string) ledger.Fence {
+		fence.Surge = pods(surge)
+		return fence
+	}
 	for name, test := range map[string]struct {
 		previous, current *quotav1.ClusterResourceQuota
 		dryRun            bool
 		want              ledger.Fence
 	}{
+		"a lower surge binds":                   {previous: surging(edition(3, "pods", "6"), "3"), current: surging(edition(4, "pods", "6"), "1"), want: withSurge(fence("6"), "1")},
+		"no surge binds":                        {previous: surging(edition(3, "pods", "6"), "3"), current: edition(4, "pods", "6"), want: fence("6")},
+		"a higher surge does not":               {previous: surging(edition(3, "pods", "6"), "1"), current: surging(edition(4, "pods", "6"), "3")},
+		"nor if all of it becomes the limit's":  {previous: surging(edition(3, "pods", "6"), "3"), current: surging(edition(4, "pods", "9"), "0")},
+		"a lower limit with more surge binds":   {previous: surging(edition(3, "pods", "6"), "1"), current: surging(edition(4, "pods", "3"), "5"), want: withSurge(fence("3"), "5")},
 		"a lower limit binds":                   {previous: edition(3, "pods", "6"), current: edition(4, "pods", "3"), want: fence("3")},
 		"a higher one does not":                 {previous: edition(3, "pods", "3"), current: edition(4, "pods", "6")},
 		"nor the same in other words":           {previous: edition(3, "pods", "3"), current: edition(4, "pods", "3000m")},

@@ -36,7 +36,7 @@ const (
 	// buildTimeout covers builds of the operator from nothing.
 	buildTimeout = 20 * time.Minute
 	// lease is for how long a leader leads that doesn't renew its Lease.
-	lease = 15 * time.Second
+	lease = 10 * time.Second
 )
 
 // restored is a cluster of its own, which is put back to a backup.
