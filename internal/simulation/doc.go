@@ -70,14 +70,15 @@
 // are plain. Two limits are checked, each the highest that was in force since a request began: no commit may take the living
 // objects above hard and surge, and none may make plain objects take surge.
 //
-// Objects are stored in another order than they are granted. With a limit of 10, the tenth may be granted to a plain object
-// and an eleventh to a replacement, which is stored first; then the plain one's commit takes the living objects above hard,
-// and nothing is wrong. But all that lives or is going to live is charged in the ledger from its grant on, and a plain object is granted
-// only if all that is charged is within hard. So take any plain object that lives, and leave out the replacements that were
-// granted after it, or in the same write: of those that are left, the replacements were charged when it was granted. Of
-// the plain ones, take the one that was granted last: so were all the others. Hence, at each commit, what lives is within the hard
-// of the last grant to a plain object, without replacements that were granted since. That is checked for
-// this object, and for the one that is stored if it is plain. More can't be true: those replacements may take all of the surge, in any order.
+// Objects are stored in another order than they are granted. With a limit of 10, a plain object may be granted as the tenth,
+// and a replacement as the eleventh that is stored first. Then the commit of the plain one takes the living objects above
+// hard, and nothing is wrong.
+//
+// But each object that lives has been charged since its grant, and a plain one is granted only if all that is charged is
+// within hard. Take the plain object that was granted last, of those that live. When it was granted, all living objects
+// were charged, but for replacements that were granted later. So the others are within hard. This is checked at each commit,
+// also for the plain object that is just stored. Replacements of the same write as its grant are left out, because the order within a
+// write isn't known. No more is true: replacements that were granted later may take all of the surge, in any order.
 //
 // The order of grants is that of the ledgers' versions. What is granted from escrow has the version on which it was
 // granted: its room was charged within hard by then, whatever surge was taken since.
