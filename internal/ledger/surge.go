@@ -57,11 +57,11 @@ func (d *Draft) noteSurge(charge Charge, amounts corev1.ResourceList) {
 		return
 	}
 	surger, limits := charge.Replaces, d.state.Fence.bind(charge.Limits)
-	if _, known := d.state.Surgers[surger.UID]; known || limits.Advisory || !d.isAbove(quota.Mask(limits.Hard, quota.ResourceNames(amounts))) {
-		return
+	_, known := d.state.Surgers[surger.UID]
+	if !known && !limits.Advisory && d.isAbove(quota.Mask(limits.Hard, quota.ResourceNames(amounts))) {
+		d.state.Surgers[surger.UID] = surger
+		d.index.bytes += surger.Size()
 	}
-	d.state.Surgers[surger.UID] = surger
-	d.index.bytes += surger.Size()
 }
 
 // Calm names a workload no more that surges no longer, if it hasn't surged again since.

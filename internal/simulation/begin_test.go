@@ -67,7 +67,7 @@ func (r *request) persist() {
 	if before != nil {
 		size = size.plus(before.size)
 	}
-	added := part{amounts: r.rise, by: r, surges: r.replaces && r.facts.Replaces}
+	added := part{amounts: r.rise, by: r, surges: r.surges()}
 	for q := range maxQuotas {
 		if !r.passed[q] && r.isAskedOf(q, r.limitOf[q]) && w.isMember(r.namespace, q, r.limitOf[q], r.revision) {
 			added.asked[q] = r.limitOf[q]

@@ -225,7 +225,7 @@ func (w *world) checkCommit(r *request) {
 				w.failf("request %d took %s of quota %s to %d, of which nobody was asked about %d; the limit is %d",
 					r.id, w.figures[figure], w.vocabulary.quotas[q], live, unasked, most)
 			}
-			if !(r.replaces && r.facts.Replaces) && live-unasked-later > r.limit[q][figure] {
+			if !r.surges() && live-unasked-later > r.limit[q][figure] {
 				w.failf("request %d, which replaces nothing, took %s of quota %s to %d, of which nobody was asked about %d, "+
 					"and replacements took %d later; the limit is %d",
 					r.id, w.figures[figure], w.vocabulary.quotas[q], live, unasked, later, r.limit[q][figure])
@@ -257,7 +257,7 @@ func (w *world) checkLast(r *request, q, figure int) {
 			}
 		}
 	}
-	if r.replaces && r.facts.Replaces {
+	if r.surges() {
 		w.counts.proved++
 	}
 	live := w.room[q].live[figure]

@@ -117,6 +117,9 @@ type charging struct {
 
 func (r *request) isOpen() bool { return r.status == asking || r.status == admitted }
 
+// surges reports whether the object replaces another one, and was found to.
+func (r *request) surges() bool { return r.replaces && r.facts.Replaces }
+
 func (r *request) key() ledger.Key { return ledger.Key{UID: r.uid, Attempt: r.attempt} }
 
 // fail is how the API server takes it that there is no answer.

@@ -93,13 +93,16 @@ func (p *pods) pod(name string) *builders.PodBuilder {
 
 // forge makes a pod look as one that a controller creates in a rollout. No controller does.
 func (p *pods) forge(pod *corev1.Pod) {
-	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: p.name, UID: types.UID("forged-" + p.name), Controller: ptr.To(true)}
+	owner := metav1.OwnerReference{
+		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: p.name, UID: types.UID("forged-" + p.name), Controller: ptr.To(true),
+	}
 	if p.chance(50) {
 		owner.Kind = "DaemonSet"
 	}
 	pod.OwnerReferences = []metav1.OwnerReference{owner}
 	pod.Labels = map[string]string{
-		appsv1.DefaultDeploymentUniqueLabelKey: "forged", appsv1.DefaultDaemonSetUniqueLabelKey: "forged", "controller-uid": string(owner.UID),
+		appsv1.DefaultDeploymentUniqueLabelKey: "forged", appsv1.DefaultDaemonSetUniqueLabelKey: "forged",
+		"controller-uid": string(owner.UID),
 	}
 }
 
