@@ -67,7 +67,7 @@ type story struct {
 	// blind: looks fail from this one on. unwritten is what a Check finds.
 	blind     int
 	unwritten string
-	// replaces is what a Prove finds, and proves how long it takes.
+	// replaces is the result of a Prove, and proves how long it takes.
 	replaces bool
 	proves   time.Duration
 	// lenient is until when nothing refuses the request, and over when its time is over.
@@ -222,8 +222,8 @@ func TestZeroValuesRefuse(t *testing.T) {
 	}
 }
 
-// Whatever the ledgers answer and however long it takes: an object is looked up once, and only before a denial that surge may
-// spare it. A denial rests on a look after the charge, unless the time is over.
+// An object is looked up once, and only before a denial that surge may spare it. A denial rests on a look after the charge,
+// unless the time is over.
 func TestAnyRequestIsProvedAtMostOnce(t *testing.T) {
 	quotas := []Quota{quota("a", 1, denies), quota("a", 2, denies), quota("a", 1, audits), quota("b", 1, admits)}
 	outcomes := []Outcome{

@@ -33,7 +33,7 @@ func hardOfModel() corev1.ResourceList {
 
 func surgeOfModel() corev1.ResourceList { return figures{podCount: 1, devices: 2}.list() }
 
-// Only objects that replace others bring what is charged above hard, and nothing brings it above hard and surge. The living
+// Only objects that replace others bring the charged amounts above hard, and no object above hard and surge. The living
 // objects are always covered by used and reserved, in any order of requests, writes, counts and failures.
 func TestNoInterleavingExceedsTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { t.Repeat(rapid.StateMachineActions(newModel())) })
@@ -124,7 +124,7 @@ func (m *model) admit(t *rapid.T, asked request) {
 	m.flying = append(m.flying, asked)
 }
 
-// checkGranted: nobody else takes surge, and nobody more than there is.
+// checkGranted: no other charge takes surge, and none more than there is.
 func (m *model) checkGranted(t *rapid.T, charge Charge) {
 	charged, hard, surge := figuresOf(Edit(m.state).Charged()), figuresOf(charge.Limits.Hard), figuresOf(charge.Limits.Surge)
 	for name := range charge.Reservation.Amounts {

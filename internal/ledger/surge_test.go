@@ -36,7 +36,7 @@ func TestOnlyReplacementsTakeSurge(t *testing.T) {
 	for name, test := range map[string]struct {
 		limits Limits
 		used   State
-		// replaces is whether the object does, and asked is what it costs.
+		// replaces is whether the object does, and asked is its cost.
 		replaces bool
 		asked    corev1.ResourceList
 		want     Decision

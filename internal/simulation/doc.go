@@ -75,13 +75,14 @@
 // hard, and nothing is wrong.
 //
 // But each object that lives has been charged since its grant, and a plain one is granted only if all that is charged is
-// within hard. Take the plain object that was granted last, of those that live. When it was granted, all living objects
-// were charged, but for replacements that were granted later. So the others are within hard. This is checked at each commit,
-// also for the plain object that is just stored. Replacements of the same write as its grant are left out, because the order within a
-// write isn't known. No more is true: replacements that were granted later may take all of the surge, in any order.
+// within hard. Take the plain object that was granted last, of those that live now. At its grant all of these were
+// charged, but for replacements that were granted later. So the others are within the hard of that grant. This is checked at
+// each commit, and for the plain object that is just stored, too. No more is true: the later replacements may take all of
+// the surge, in any order.
 //
-// The order of grants is that of the ledgers' versions. What is granted from escrow has the version on which it was
-// granted: its room was charged within hard by then, whatever surge was taken since.
+// The order of grants is that of the versions of the ledger. Within one write it isn't known, so replacements that were granted in
+// the same write count as later. A grant from escrow has the version on which it was judged: its room was charged
+// within hard by then.
 //
 // In a cluster that is left alone, no replacement is denied room that hard and surge have had for 400 ms.
 //

@@ -76,7 +76,7 @@ type mutation struct {
 	// trustsLost: a ledger is taken as it is though it was written from the memory of another history.
 	trustsLost bool
 	// plainByMost: any charge may take surge. escrowByMost: escrow is taken from surge, and granted to any charge.
-	// besides: what replacements have taken doesn't count against other charges.
+	// besides: surge that is taken doesn't count against other charges.
 	plainByMost, escrowByMost, besides bool
 	// noSurgeFence: a lowered surge raises no fence. largerSurge: of two surges that both bind, the larger one does.
 	noSurgeFence, largerSurge bool
