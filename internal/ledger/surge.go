@@ -44,11 +44,19 @@ func (d *Draft) refuse(charge Charge, limits Limits, amounts, added corev1.Resou
 	if charge.replaces() {
 		refused.Surge = quota.Mask(limits.Surge, names)
 	}
-	refused.Provable = !charge.replaces() && !slices.ContainsFunc(names, func(name corev1.ResourceName) bool {
-		surge := limits.Surge[name]
-		return surge.Sign() <= 0
-	})
+	refused.Provable = !charge.replaces() && limits.couldSurge(names, exceeded(limits.Hard, added, d.heldOf))
 	return refused, true
+}
+
+// couldSurge reports whether a charge may fit if its object replaces another one: there is surge of a resource that doesn't
+// fit, and of all that wouldn't fit without escrow. Escrow of the others is returned before the charge is denied with surge.
+func (l Limits) couldSurge(names, withoutEscrow []corev1.ResourceName) bool {
+	surges := func(name corev1.ResourceName) bool {
+		surge := l.Surge[name]
+		return surge.Sign() > 0
+	}
+	return slices.ContainsFunc(names, surges) &&
+		!slices.ContainsFunc(withoutEscrow, func(name corev1.ResourceName) bool { return !surges(name) })
 }
 
 // noteSurge names the workload of a charge that was just reserved, if some of its amounts are surge.

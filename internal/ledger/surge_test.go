@@ -414,3 +414,32 @@ func TestAReplacementIsNotWithheldFromSurge(t *testing.T) {
 		}
 	}
 }
+
+// Escrow of a resource without surge is returned before a denial. So it doesn't make a proof useless.
+func TestEscrowLeavesADenialProvable(t *testing.T) {
+	both := limits("pods", "10", "cpu", "4").surging("pods", "2")
+	for name, test := range map[string]struct {
+		escrow Escrow
+		limits Limits
+		want   bool
+	}{
+		"the limit is reached by escrow alone":      {escrow: escrowOf("other", "cpu", "1"), limits: both, want: true},
+		"there is too little escrow":                {escrow: escrowOf("other", "pods", "1"), limits: both},
+		"no resource has surge":                     {escrow: escrowOf("other", "cpu", "1"), limits: limits("pods", "10", "cpu", "4")},
+		"the resource with surge is held in escrow": {escrow: escrowOf("other", "pods", "9", "cpu", "1"), limits: both, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			used := counted("pods", "10", "cpu", "4")
+			for resource, amount := range test.escrow.Amounts {
+				rest := used.Used[resource]
+				rest.Sub(amount)
+				used.Used[resource] = rest
+			}
+			decision := Edit(used.holding(test.escrow)).Judge(asking(test.limits, creation("a", "a", "pods", "1", "cpu", "1")))
+			denied, ok := decision.(Denied)
+			if !ok || denied.Provable != test.want || len(denied.Requested) != 2 {
+				t.Errorf("got %+v", decision)
+			}
+		})
+	}
+}

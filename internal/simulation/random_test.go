@@ -38,6 +38,7 @@ func keptSeeds() []uint64 {
 		11018847188882768748, // a charge that waited while the escrow was taken from which it was granted
 		1795751196228141422,  // a leader that asked itself to count a namespace that joined, and didn't
 		1795751196228147354,
+		9511602413006534626, // a replacement that also lacked room which another replica held in escrow
 	}
 }
 
