@@ -36,7 +36,7 @@ type Denied struct {
 	Used corev1.ResourceList
 	// Limited is the limit.
 	Limited corev1.ResourceList
-	// Provable: there is surge of all that doesn't fit, so it matters whether the object replaces another one. In a Remark,
+	// Provable: there is surge of a resource that doesn't fit, so it matters whether the object replaces another one. In a Remark,
 	// it would fit then.
 	Provable bool
 	// Surge is, if it replaces one, the room above the limit that it doesn't fit in either.

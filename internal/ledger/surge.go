@@ -37,6 +37,7 @@ func (d *Draft) refuse(charge Charge, limits Limits, amounts, added corev1.Resou
 	}
 	if charge.replaces() {
 		if names = exceeded(limits.Most(), added, d.chargedOf); len(names) == 0 {
+			d.surged = true
 			return Denied{}, false
 		}
 	}
@@ -44,18 +45,16 @@ func (d *Draft) refuse(charge Charge, limits Limits, amounts, added corev1.Resou
 	if charge.replaces() {
 		refused.Surge = quota.Mask(limits.Surge, names)
 	}
-	refused.Provable = !charge.replaces() && !slices.ContainsFunc(names, func(name corev1.ResourceName) bool {
+	refused.Provable = !charge.replaces() && slices.ContainsFunc(names, func(name corev1.ResourceName) bool {
 		surge := limits.Surge[name]
-		return surge.Sign() <= 0
+		return surge.Sign() > 0
 	})
 	return refused, true
 }
 
-// noteSurge names the workload of a charge that was just reserved, if that took surge.
-func (d *Draft) noteSurge(charge Charge) {
-	surger := charge.Replaces
-	_, known := d.state.Surgers[surger.UID]
-	if charge.replaces() && !known && len(d.state.Surgers) < MaxSurgers && d.isAbove(charge.Limits.Hard) {
+// noteSurge names the workload of a charge that was just reserved in surge.
+func (d *Draft) noteSurge(surger Surger) {
+	if _, known := d.state.Surgers[surger.UID]; !known && len(d.state.Surgers) < MaxSurgers {
 		d.state.Surgers[surger.UID] = surger
 		d.index.bytes += surger.Size()
 	}
