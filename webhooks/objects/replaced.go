@@ -89,7 +89,7 @@ func (r *Replacements) instead(
 	}, nil
 }
 
-// claimed has what claims are made for.
+// claimed has the volumes and devices that claims are made for.
 func claimed(pod *corev1.Pod) corev1.PodSpec {
 	claimed := corev1.PodSpec{ResourceClaims: pod.Spec.ResourceClaims}
 	for i := range pod.Spec.Volumes {
@@ -350,7 +350,7 @@ func each(
 	for {
 		list, err := in.List(ctx, options)
 		if err != nil {
-			return err //nolint:wrapcheck // the caller says of what
+			return err //nolint:wrapcheck // the caller names the list
 		}
 		for i := range list.Items {
 			visit(&list.Items[i])

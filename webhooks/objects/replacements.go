@@ -196,7 +196,7 @@ func (p ofPod) key() string {
 	return strings.Join(parts, "\n")
 }
 
-// The kinds of owners whose pods may replace others, and of the owner of what comes with a pod.
+// The kinds of owners whose pods may replace others. A pod owns its claims.
 var (
 	replicaSets = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 	deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}

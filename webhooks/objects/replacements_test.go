@@ -24,7 +24,7 @@ import (
 
 const kubeVirt = "system:serviceaccount:kubevirt:kubevirt-controller"
 
-// Only the controller that makes such objects is asked about, whatever an object says of its owner.
+// Only the controller that makes such objects is asked about, though anybody may write an owner into an object.
 func TestOnlyControllersMakeReplacements(t *testing.T) {
 	controller := func(name string) string { return "system:serviceaccount:kube-system:" + name }
 	replacements := NewReplacements(ReplacementParts{KubeVirt: []string{kubeVirt}})
