@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
@@ -27,6 +28,7 @@ func audits(q *Quota)          { q.Advisory, q.AdmitsUnwritten = true, true }
 func admits(q *Quota)          { q.AdmitsUnwritten = true }
 func granted() Outcome         { return Outcome{Decision: ledger.Granted{}} }
 func denied() Outcome          { return Outcome{Decision: ledger.Denied{Quota: "a"}} }
+func provable() Outcome        { return Outcome{Decision: ledger.Denied{Quota: "a", Provable: true}} }
 func failed(f Failure) Outcome { return Outcome{Failure: f} }
 
 func lacks(reason ledger.Reason) Outcome {
@@ -40,7 +42,7 @@ func unenforced(quota string, reason ledger.Reason) Outcome {
 
 // String returns the name of an action in the tests.
 func (a Action) String() string {
-	text := map[Do]string{Answer: "answer", Charge: "charge", Wait: "wait", Check: "check " + a.Quota}[a.Do]
+	text := map[Do]string{Answer: "answer", Charge: "charge", Wait: "wait", Prove: "prove", Check: "check " + a.Quota}[a.Do]
 	if a.Do == Look {
 		text = [...]string{"", "begin", "memory", "namespace", "quotas", "specs", "everywhere"}[a.Look]
 	}
@@ -65,6 +67,9 @@ type story struct {
 	// blind: looks fail from this one on. unwritten is what a Check finds.
 	blind     int
 	unwritten string
+	// replaces is what a Prove finds, and proves how long it takes.
+	replaces bool
+	proves   time.Duration
 	// lenient is until when nothing refuses the request, and over when its time is over.
 	lenient, over time.Duration
 	want          string
@@ -80,8 +85,12 @@ func (s story) run() (actions []string, facts Facts, took time.Duration) {
 		facts.Now, facts.Lenient, facts.Over = now, now.Sub(start) < s.lenient, s.over > 0 && now.Sub(start) >= s.over
 		action := Next(facts)
 		actions = append(actions, action.String())
-		cut := !action.Until.IsZero() && action.Until.Before(now.Add(s.takes))
-		if now = now.Add(s.takes); cut || action.Do == Wait {
+		takes := s.takes
+		if action.Do == Prove {
+			takes = s.proves
+		}
+		cut := !action.Until.IsZero() && action.Until.Before(now.Add(takes))
+		if now = now.Add(takes); cut || action.Do == Wait {
 			now = action.Until
 		}
 		switch action.Do {
@@ -103,6 +112,8 @@ func (s story) run() (actions []string, facts Facts, took time.Duration) {
 			facts.Last = action
 		case Check:
 			facts.Last, facts.Unwritten = action, s.unwritten
+		case Prove:
+			facts.Found(action, s.replaces && !cut)
 		case Answer:
 			return actions, facts, now.Add(-s.takes).Sub(start)
 		}
@@ -147,6 +158,22 @@ func TestNext(t *testing.T) {
 		"a ledger that can't be written isn't charged if the quota admits then": {finds: [][]Quota{{quota("a", 1, admits)}}, outcomes: []Outcome{joins, joins, granted()}, takes: 2 * time.Second, unwritten: "the disk is full", want: "begin, charge, memory at 7, charge, check a, specs, charge without a asking, answer", remarks: "a Unavailable unchecked: the disk is full", at: 14 * time.Second},
 		"a ledger that can be written refuses":                                  {finds: [][]Quota{{quota("a", 1, admits)}}, outcomes: []Outcome{joins}, takes: 2 * time.Second, want: "begin, charge, memory at 7, charge, check a, answer", at: 10 * time.Second},
 		"a sealed ledger isn't checked":                                         {finds: [][]Quota{{quota("a", 1, admits)}}, outcomes: []Outcome{lacks(ledger.Sealed)}, takes: 2 * time.Second, unwritten: "the disk is full", want: "begin, charge, quotas, charge, answer", at: 8 * time.Second},
+
+		"a replacement is charged once more, with surge":               {outcomes: []Outcome{provable(), granted()}, replaces: true, proves: time.Millisecond, want: "begin, charge, namespace, prove, charge, answer", at: time.Millisecond},
+		"an object that isn't one is denied":                           {outcomes: []Outcome{provable()}, want: "begin, charge, namespace, prove, answer"},
+		"nothing is proved if there is room":                           {outcomes: []Outcome{granted()}, replaces: true, want: "begin, charge, answer"},
+		"nothing is proved if surge doesn't help":                      {outcomes: []Outcome{denied()}, replaces: true, want: "begin, charge, namespace, answer"},
+		"nothing is proved if another quota can't decide":              {outcomes: []Outcome{lacks(ledger.InvalidSpec)}, replaces: true, want: "begin, charge, quotas, answer"},
+		"a proof is awaited for so long":                               {outcomes: []Outcome{provable(), granted()}, replaces: true, proves: time.Hour, want: "begin, charge, namespace, prove, answer", at: ProofWait},
+		"the denial of a replacement rests on a look after the charge": {outcomes: []Outcome{provable(), denied()}, replaces: true, want: "begin, charge, namespace, prove, charge, namespace, answer"},
+		"it is proved once":                                            {outcomes: []Outcome{provable(), provable()}, replaces: true, want: "begin, charge, namespace, prove, charge, namespace, answer"},
+		"it is proved once, also if it doesn't replace anything":       {finds: [][]Quota{{a}, {a}, {newer}}, outcomes: []Outcome{provable()}, want: "begin, charge, namespace, prove, answer"},
+		"it is proved only by the newest spec":                         {finds: [][]Quota{{a}, {newer}}, outcomes: []Outcome{provable(), denied()}, replaces: true, want: "begin, charge, namespace, charge, namespace, answer"},
+		"another quota is asked with the same proof":                   {finds: [][]Quota{{a}, {a}, {a, b}}, outcomes: []Outcome{provable(), denied(), granted()}, replaces: true, want: "begin, charge, namespace, prove, charge, namespace, charge, answer"},
+		"nothing is proved if time is over":                            {outcomes: []Outcome{provable()}, replaces: true, takes: 1, over: 3, want: "begin, charge, namespace, answer", at: 3},
+		"a namespace that joins is waited for after a proof":           {outcomes: []Outcome{provable(), joins, granted()}, replaces: true, want: "begin, charge, namespace, prove, charge, wait, memory at 7, charge asking, answer", at: Poll},
+		"a proof ends if nothing refuses the request":                  {outcomes: []Outcome{provable()}, replaces: true, lenient: time.Hour, takes: 300 * time.Millisecond, proves: time.Minute, want: "begin, charge, namespace, prove, answer", at: LenientWait},
+		"what is proved holds if a quota begins to refuse meanwhile":   {outcomes: []Outcome{provable(), joins, provable()}, replaces: true, lenient: time.Second, takes: 300 * time.Millisecond, want: "begin, charge, namespace, prove, charge, begin, charge, namespace, answer"},
 
 		"a request that nothing refuses is answered soon":                 {outcomes: []Outcome{joins}, lenient: time.Hour, takes: 400 * time.Millisecond, want: "begin, charge, memory at 7, answer late", at: LenientWait},
 		"a wait ends if nothing refuses the request":                      {outcomes: []Outcome{joins}, lenient: time.Hour, takes: 290 * time.Millisecond, want: "begin, charge, memory at 7, charge, wait, answer late", at: LenientWait},
@@ -193,6 +220,70 @@ func TestZeroValuesRefuse(t *testing.T) {
 	if (Action{}).Do != Answer || ledger.IsGranted(Outcome{}.Decision) || Waivers(nil).Of(ledger.Basis{}) != 0 {
 		t.Error("a zero value admits")
 	}
+}
+
+// Whatever the ledgers answer and however long it takes: an object is looked up once, and only before a denial that surge may
+// spare it. A denial rests on a look after the charge, unless the time is over.
+func TestAnyRequestIsProvedAtMostOnce(t *testing.T) {
+	quotas := []Quota{quota("a", 1, denies), quota("a", 2, denies), quota("a", 1, audits), quota("b", 1, admits)}
+	outcomes := []Outcome{
+		provable(), provable(), denied(), granted(), lacks(ledger.NotJoined), lacks(ledger.StaleNamespaces), unenforced("a", ledger.NotCounted),
+		failed(Failed),
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		start := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+		var facts Facts
+		now, proofs, replaces, looked := start, 0, false, false
+		lenient := rapid.Bool().Draw(t, "lenient")
+		for step := 0; ; step++ {
+			if step > 1000 {
+				t.Fatal("it is never answered")
+			}
+			facts.Now, facts.Over, facts.Lenient = now, now.Sub(start) > 10*time.Second, lenient
+			action := Next(facts)
+			now = now.Add(time.Duration(rapid.IntRange(1, 500).Draw(t, "ms")) * time.Millisecond)
+			if action.Do == Wait {
+				now = action.Until
+			}
+			switch action.Do {
+			case Look:
+				facts.Looked(action, rapid.SliceOfN(rapid.SampledFrom(quotas), 1, 2).Draw(t, "found"), nil)
+				looked = true
+				if facts.Replaces != replaces {
+					t.Fatalf("%s forgets the proof", action)
+				}
+			case Charge:
+				outcome := rapid.SampledFrom(outcomes).Draw(t, "outcome")
+				if decision, _ := outcome.Decision.(ledger.Denied); decision.Provable && replaces {
+					outcome = denied() // as a ledger answers
+				}
+				facts.Charged(action, outcome, now)
+				looked = false
+			case Wait, Check:
+				facts.Last = action
+			case Prove:
+				proofs++
+				if decision, _ := facts.Outcome.Decision.(ledger.Denied); !decision.Provable || proofs > 1 || !looked {
+					t.Fatalf("proof %d after %+v, looked after the charge: %v", proofs, facts.Outcome, looked)
+				}
+				if action.Until.IsZero() || action.Until.After(facts.Now.Add(ProofWait)) {
+					t.Fatalf("a proof may take until %s", action.Until)
+				}
+				replaces = rapid.Bool().Draw(t, "replaces")
+				facts.Found(action, replaces)
+				if next := Next(facts); replaces && next.Do != Charge {
+					t.Fatalf("after a proof: %s", next)
+				}
+			case Answer:
+				_, refused := facts.Outcome.Decision.(ledger.Denied)
+				late := !facts.Deadline.IsZero() && !facts.Now.Before(facts.Deadline)
+				if refused && !looked && !facts.Over && !late {
+					t.Fatal("a denial rests on no look")
+				}
+				return
+			}
+		}
+	})
 }
 
 // A caller may keep the facts and actions of before.

@@ -39,8 +39,9 @@ type Denied struct {
 	// Provable: there is surge of a resource that doesn't fit, so it matters whether the object replaces another one. In a Remark,
 	// it would fit then.
 	Provable bool
-	// Surge is, if it replaces one, the room above the limit that it doesn't fit in either.
-	Surge corev1.ResourceList
+	// Replaces: it is known to replace one, and Surge is the room above the limit that it doesn't fit in either.
+	Replaces bool
+	Surge    corev1.ResourceList
 }
 
 // Resources returns the exceeded resources, sorted.

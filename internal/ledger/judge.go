@@ -267,8 +267,12 @@ func (d *Draft) withhold(charge Charge, limits Limits, added corev1.ResourceList
 	withheld := Withheld{
 		Quota: charge.Limits.Name, Requested: corev1.ResourceList{}, Held: corev1.ResourceList{}, Limited: corev1.ResourceList{},
 	}
+	hard := limits.Hard
+	if charge.replaces() {
+		hard = limits.Most()
+	}
 	for name, amount := range added {
-		limit, limited := limits.Hard[name]
+		limit, limited := hard[name]
 		held, used := suspected[name], d.chargedOf(name)
 		if held.Sign() <= 0 || amount.Sign() <= 0 || !limited {
 			continue

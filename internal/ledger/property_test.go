@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"pgregory.net/rapid"
 )
@@ -30,8 +31,10 @@ func hardOfModel() corev1.ResourceList {
 	return figures{podCount: 3, claimCount: 2, devices: 5}.list()
 }
 
-// The living objects never exceed hard, and are always covered by used and
-// reserved, in any order of requests, writes, counts and failures.
+func surgeOfModel() corev1.ResourceList { return figures{podCount: 1, devices: 2}.list() }
+
+// Only objects that replace others bring what is charged above hard, and nothing brings it above hard and surge. The living
+// objects are always covered by used and reserved, in any order of requests, writes, counts and failures.
 func TestNoInterleavingExceedsTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { t.Repeat(rapid.StateMachineActions(newModel())) })
 }
@@ -44,6 +47,8 @@ type request struct {
 	// held is the reservation made for it; an update that adds nothing has none.
 	held  *Reservation
 	since time.Time
+	// replaces: it is known to replace another object.
+	replaces bool
 }
 
 // model is a cluster with a ledger and requests on their way.
@@ -61,7 +66,7 @@ type model struct {
 func newModel() *model {
 	return &model{
 		cluster: newCluster(), now: time.Unix(1000, 0),
-		limits: Limits{Name: "team", Hard: hardOfModel(), Basis: Basis{Quota: "quota", Generation: 1, Digest: "1"}},
+		limits: Limits{Name: "team", Hard: hardOfModel(), Surge: surgeOfModel(), Basis: Basis{Quota: "quota", Generation: 1, Digest: "1"}},
 	}
 }
 
@@ -70,7 +75,7 @@ func (m *model) Create(t *rapid.T) {
 	at := m.anyPlace(t)
 	wanted := thing{uid: m.newUID(), devices: rapid.Int64Range(0, 3).Draw(t, "devices")}
 	held := Reservation{Object: object(at, wanted), Amounts: at.usage(wanted).list()}
-	m.admit(t, request{place: at, wanted: wanted, held: &held})
+	m.admit(t, request{place: at, wanted: wanted, held: &held, replaces: rapid.IntRange(0, 2).Draw(t, "replaces") == 0})
 }
 
 // Update asks to change an object, often starting from an older version of it,
@@ -100,23 +105,42 @@ func (m *model) admit(t *rapid.T, asked request) {
 	asked.since, asked.held.Expiry = m.now, m.now.Add(lifetime)
 	limits := m.anyLimits(t)
 	draft := Edit(m.state)
-	decision := draft.Reserve(asking(limits, *asked.held))
-	if want := m.mayBeGranted(limits, *asked.held); want != IsGranted(decision) {
+	charge := asking(limits, *asked.held)
+	if asked.replaces {
+		charge.Replaces = surgerOf(types.UID(asked.name))
+	}
+	decision := draft.Reserve(charge)
+	if want := m.mayBeGranted(charge); want != IsGranted(decision) {
 		t.Fatalf("reserving %+v: got %#v, want granted: %v", *asked.held, decision, want)
 	}
 	if !IsGranted(decision) {
 		return
 	}
 	m.state = draft.State()
+	m.checkGranted(t, charge)
 	if rapid.Bool().Draw(t, "the reply was lost") {
-		m.reserveAgain(t, limits, *asked.held)
+		m.reserveAgain(t, charge)
 	}
 	m.flying = append(m.flying, asked)
 }
 
-func (m *model) reserveAgain(t *rapid.T, limits Limits, held Reservation) {
+// checkGranted: nobody else takes surge, and nobody more than there is.
+func (m *model) checkGranted(t *rapid.T, charge Charge) {
+	charged, hard, surge := figuresOf(Edit(m.state).Charged()), figuresOf(charge.Limits.Hard), figuresOf(charge.Limits.Surge)
+	for name := range charge.Reservation.Amounts {
+		most := hard[name]
+		if charge.replaces() {
+			most += surge[name]
+		}
+		if charged[name] > most {
+			t.Fatalf("a charge that replaces: %v brought %s to %d, above %d", charge.replaces(), name, charged[name], most)
+		}
+	}
+}
+
+func (m *model) reserveAgain(t *rapid.T, charge Charge) {
 	draft := Edit(m.state)
-	if decision := draft.Reserve(asking(limits, held)); !IsGranted(decision) {
+	if decision := draft.Reserve(charge); !IsGranted(decision) {
 		t.Fatalf("what is reserved was judged again: %#v", decision)
 	}
 	if diff := gocmp.Diff(m.state, draft.State(), cmpopts.IgnoreUnexported(State{})); diff != "" {
@@ -226,10 +250,13 @@ func (m *model) CreateNamespace(t *rapid.T) {
 // Check is the invariant.
 func (m *model) Check(t *rapid.T) {
 	m.checkIndex(t)
+	if named := len(m.state.Surgers); named > 0 && sizeAnew(m.state) != Edit(m.state).Size() {
+		t.Fatalf("%d workloads are named, and not in the size", named)
+	}
 	lives, charged := m.uses(), figuresOf(Edit(m.state).Charged())
-	for name, hard := range figuresOf(m.limits.Hard) {
-		if lives[name] > hard {
-			t.Fatalf("%d %s live, %d are allowed", lives[name], name, hard)
+	for name, most := range figuresOf(m.limits.Most()) {
+		if lives[name] > most {
+			t.Fatalf("%d %s live, %d are allowed", lives[name], name, most)
 		}
 		_, counted := m.state.Used[name]
 		if counted && m.state.Quota == m.limits.Quota && charged[name] < lives[name] {
@@ -259,7 +286,11 @@ func (m *model) checkQuiet(t *rapid.T) {
 }
 
 // mayBeGranted judges by counting everything from scratch.
-func (m *model) mayBeGranted(limits Limits, asked Reservation) bool {
+func (m *model) mayBeGranted(charge Charge) bool {
+	limits, asked, most := charge.Limits, charge.Reservation, charge.Limits.Hard
+	if charge.replaces() {
+		most = limits.Most()
+	}
 	if m.state.Quota != limits.Quota || m.state.Generation > limits.Generation || m.state.Digest != limits.Digest {
 		return false
 	}
@@ -267,8 +298,8 @@ func (m *model) mayBeGranted(limits Limits, asked Reservation) bool {
 	total := figuresOf(m.state.Used)
 	total.add(largestOfEachSlot(reservations))
 	for name := range asked.Amounts {
-		hard := limits.Hard[name]
-		if _, counted := m.state.Used[name]; !counted || total[name] > hard.Value() {
+		limit := most[name]
+		if _, counted := m.state.Used[name]; !counted || total[name] > limit.Value() {
 			return false
 		}
 	}

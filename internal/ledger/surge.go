@@ -42,10 +42,10 @@ func (d *Draft) refuse(charge Charge, limits Limits, amounts, added corev1.Resou
 		}
 	}
 	refused := denied(limits.Name, amounts, limits.Hard, names, d.chargedOf)
-	if charge.replaces() {
+	if refused.Replaces = charge.replaces(); refused.Replaces {
 		refused.Surge = quota.Mask(limits.Surge, names)
 	}
-	refused.Provable = !charge.replaces() && slices.ContainsFunc(names, func(name corev1.ResourceName) bool {
+	refused.Provable = !refused.Replaces && slices.ContainsFunc(names, func(name corev1.ResourceName) bool {
 		surge := limits.Surge[name]
 		return surge.Sign() > 0
 	})

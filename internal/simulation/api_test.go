@@ -159,6 +159,14 @@ func (v *vocabulary) hard(q int, amounts figures) corev1.ResourceList {
 	return list
 }
 
+// extra returns a quota's surge; nil for none.
+func (v *vocabulary) extra(q int, surge figures) corev1.ResourceList {
+	if surge = masked(q, surge); surge == (figures{}) {
+		return nil
+	}
+	return v.list(surge)
+}
+
 func (v *vocabulary) amounts(list corev1.ResourceList) figures {
 	var amounts figures
 	for i, name := range v.figures {
@@ -197,6 +205,17 @@ type part struct {
 	amounts  figures
 	// asked are the quotas for which the operator was asked about it.
 	asked [maxQuotas]types.UID
+	// by is the request; nil for none. surges: it was charged as one whose object replaces another one, which is so.
+	by     *request
+	surges bool
+}
+
+// grantedAt is the version of the ledger in which a part was reserved.
+func (p part) grantedAt(q int) uint64 {
+	if p.by == nil || p.by.granted[q] == nil {
+		return 0
+	}
+	return p.by.granted[q].snapshot.Version.ResourceVersion
 }
 
 // namespace is one version of a namespace.
@@ -215,8 +234,10 @@ type quota struct {
 	generation int64
 	revision   uint64
 	hard       figures
-	// list is hard, as Kubernetes has it.
-	list corev1.ResourceList
+	// surge is the room above hard for objects that replace others.
+	surge figures
+	// list is hard, and extra is surge, as Kubernetes has them.
+	list, extra corev1.ResourceList
 	// audits: its mode is Audit, so it refuses nothing.
 	audits bool
 	// ledger is the UID of the ledger that its status names.
@@ -239,11 +260,14 @@ func (q *quota) limit() figures {
 	return masked(q.quota, figures{unlimited, unlimited, unlimited})
 }
 
+// most is the most that may live with objects that replace others.
+func (q *quota) most() figures { return q.limit().plus(masked(q.quota, q.surge)) }
+
 // object returns the quota as Kubernetes has it.
 func (v *vocabulary) object(q *quota) *quotav1.ClusterResourceQuota {
 	object := &quotav1.ClusterResourceQuota{}
 	object.Name, object.UID, object.Generation, object.ResourceVersion = v.quotas[q.quota], q.uid, q.generation, v.number(q.revision)
-	object.Spec.Quota.Hard = q.list
+	object.Spec.Quota.Hard, object.Spec.Surge.Hard = q.list, q.extra
 	if q.audits {
 		object.Spec.Enforcement.Mode = quotav1.EnforcementAudit
 	}
@@ -254,7 +278,7 @@ func (v *vocabulary) object(q *quota) *quotav1.ClusterResourceQuota {
 func (v *vocabulary) define(object *quotav1.ClusterResourceQuota) definition.Definition {
 	return definition.Definition{Selector: v.selectors[slices.Index(v.quotas[:], object.Name)], Limits: ledger.Limits{
 		Basis: ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: string(object.UID)},
-		Name:  object.Name, Hard: object.Spec.Quota.Hard, Advisory: object.Spec.Enforcement.Mode == quotav1.EnforcementAudit,
+		Name:  object.Name, Hard: object.Spec.Quota.Hard, Surge: object.Spec.Surge.Hard, Advisory: object.Spec.Enforcement.Mode == quotav1.EnforcementAudit,
 	}}
 }
 

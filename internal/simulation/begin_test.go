@@ -3,26 +3,32 @@
 
 package simulation
 
-// begin begins a request: a is its number, b its place, and c the replica that answers it and its amount.
+// ways are those in which a replica is asked, without those of objects that replace others.
+const ways = 4
+
+// begin begins a request: a is its number, b its place, and c the replica that answers it, its amount, and whether its object
+// replaces another one.
 func (w *world) begin(s step) {
 	r := &request{
 		world: w, id: s.a, replica: w.replicas[s.c%len(w.replicas)], begun: w.now, revision: w.revision, place: placeOf(s.b),
 		uid: w.newUID("o"),
 	}
-	size := 1 + s.c/len(w.replicas)/2
+	way := s.c / len(w.replicas)
+	size := 1 + way%ways/2
 	r.rise = figures{widgets: 1}
 	if r.source == claims {
 		r.rise = figures{0, 1, size}
 	}
-	if before := w.objectAt(r.place); before != nil && r.source == claims && s.c/len(w.replicas)%2 == 0 {
+	if before := w.objectAt(r.place); before != nil && r.source == claims && way%2 == 0 {
 		r.uid, r.from, r.attempt = before.uid, before.revision, "a"+w.number(uint64(s.a))
 		r.rise = figures{0, 0, size}
 	}
 	for q, quota := range w.quotas.newest {
 		if quota != nil {
-			r.limit[q], r.limitOf[q] = quota.limit(), quota.uid
+			r.limit[q], r.most[q], r.limitOf[q] = quota.limit(), quota.most(), quota.uid
 		}
 	}
+	r.replaces = way >= ways && r.from == 0
 	if s.action == beginRequest {
 		r.asked = w.ask(r.namespace)
 	}
@@ -61,7 +67,7 @@ func (r *request) persist() {
 	if before != nil {
 		size = size.plus(before.size)
 	}
-	added := part{amounts: r.rise}
+	added := part{amounts: r.rise, by: r, surges: r.replaces && r.facts.Replaces}
 	for q := range maxQuotas {
 		if !r.passed[q] && r.isAskedOf(q, r.limitOf[q]) && w.isMember(r.namespace, q, r.limitOf[q], r.revision) {
 			added.asked[q] = r.limitOf[q]
@@ -78,6 +84,18 @@ func (w *world) growUnasked(at place) {
 	size, grown := before.size, figures{0, 0, 1}
 	w.putObject(at, before.uid, size.plus(grown), part{amounts: grown})
 }
+
+// surgeOf returns one of the surges that quotas have.
+func (w *world) surgeOf(n int) figures {
+	if !w.shape.surges {
+		return figures{}
+	}
+	n /= hards
+	return figures{n % 3, n / 3 % 3, 2 * (n % 3)}
+}
+
+// hards and surges are how many limits and surges there are.
+const hards, surges = 36, 9
 
 // hardOf returns one of the limits that quotas have.
 func (w *world) hardOf(n int) figures {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/sharedquota/shared-quota-operator/internal/admission"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -43,8 +45,7 @@ func (r *request) charge() {
 		if w.mutation.enforcesAll {
 			limits.Advisory = false
 		}
-		r.charging.quotas = append(r.charging.quotas, q)
-		r.charging.charges = append(r.charging.charges, ledger.Charge{
+		charge := ledger.Charge{
 			Limits: limits,
 			Reservation: ledger.Reservation{
 				Object: ledger.Object{
@@ -54,7 +55,15 @@ func (r *request) charge() {
 			},
 			Knowledge: namespaces.Covered{Definitions: r.covering, Knowledge: r.knowledge}.Of(limits.Name), MaxDoubtful: 100,
 			Unjudged: waived == admission.Judgement,
-		})
+		}
+		if r.facts.Replaces {
+			charge.Replaces = ledger.Surger{
+				UID: types.UID(charge.Reservation.Namespace + charge.Reservation.Name), Kind: "Workload", Namespace: charge.Reservation.Namespace,
+				Name: charge.Reservation.Name, Since: r.replica.stamp(0),
+			}
+		}
+		w.mutation.loosen(r, q, &charge)
+		r.charging.quotas, r.charging.charges = append(r.charging.quotas, q), append(r.charging.charges, charge)
 	}
 	if len(r.charging.charges) == 0 {
 		r.decided(machine.Answer{Decision: ledger.Granted{}})

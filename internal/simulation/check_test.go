@@ -37,9 +37,24 @@ func (w *world) failf(format string, arguments ...any) {
 
 // room is how much of a quota is free, and since when.
 type room struct {
-	live, free figures
+	live figures
+	// limit is the room by the limits, and most that with surge.
+	limit, most free
+}
+
+// free is an amount that is free.
+type free struct {
+	amount figures
 	// short is when there last was less than so many free.
 	short [maxFigures][5]time.Time
+}
+
+func (f *free) note(now time.Time) {
+	for figure, free := range f.amount {
+		for amount := max(free+1, 1); amount < len(f.short[figure]); amount++ {
+			f.short[figure][amount] = now
+		}
+	}
 }
 
 // recount measures the room in all quotas after a change of the living objects.
@@ -65,33 +80,32 @@ func (w *world) living(q int) figures {
 
 func (w *world) measureRoom(q int) {
 	room := &w.room[q]
-	for figure, free := range room.free {
-		for amount := max(free+1, 1); amount < len(room.short[figure]); amount++ {
-			room.short[figure][amount] = w.now
-		}
-	}
-	room.free = w.free(q)
-	for figure, free := range room.free {
-		for amount := max(free+1, 1); amount < len(room.short[figure]); amount++ {
-			room.short[figure][amount] = w.now
-		}
+	limit, most := w.free(q)
+	room.limit.note(w.now)
+	room.limit.amount = limit
+	room.limit.note(w.now)
+	if w.shape.surges {
+		room.most.note(w.now)
+		room.most.amount = most
+		room.most.note(w.now)
 	}
 }
 
 // free is the room by the living objects, and by those to come: a reservation holds until its
-// object lives, or it ends.
-func (w *world) free(q int) figures {
+// object lives, or it ends. It is the same with surge in most.
+func (w *world) free(q int) (limit, most figures) {
 	quota, ledger := w.quotas.newest[q], w.ledgers.newest[q]
 	if quota == nil || ledger == nil {
-		return figures{}
+		return figures{}, figures{}
 	}
-	free := quota.limit()
+	limit, most = quota.limit(), quota.most()
 	if fence := ledger.snapshot.State.Fence; fence.Generation > quota.generation {
+		surge := w.amounts(fence.Surge)
 		for figure, least := range w.amounts(fence.Hard) {
-			free[figure] = min(free[figure], least)
+			limit[figure], most[figure] = min(limit[figure], least), min(most[figure], least+surge[figure])
 		}
 	}
-	free = free.minus(w.room[q].live)
+	free := figures{}.minus(w.room[q].live)
 	for key, escrow := range ledger.snapshot.State.Escrows {
 		if !w.isHeld(key) { // or it is given back before anybody is refused
 			free = free.minus(w.amounts(escrow.Amounts))
@@ -107,7 +121,7 @@ func (w *world) free(q int) figures {
 			free = free.minus(masked(q, request.rise))
 		}
 	}
-	return masked(q, free)
+	return masked(q, limit.plus(free)), masked(q, most.plus(free))
 }
 
 // isHeld reports whether the holder of an escrow lives.
@@ -205,10 +219,19 @@ func (w *world) checkCommit(r *request) {
 			if rise == 0 {
 				continue
 			}
-			unasked := w.unasked(q, figure, granting, r)
-			if live := w.room[q].live[figure]; live-unasked > r.limit[q][figure] {
+			unasked, later := w.unasked(q, figure, granting, r)
+			live, most := w.room[q].live[figure], r.most[q][figure]
+			if live-unasked > most {
 				w.failf("request %d took %s of quota %s to %d, of which nobody was asked about %d; the limit is %d",
-					r.id, w.figures[figure], w.vocabulary.quotas[q], live, unasked, r.limit[q][figure])
+					r.id, w.figures[figure], w.vocabulary.quotas[q], live, unasked, most)
+			}
+			if !(r.replaces && r.facts.Replaces) && live-unasked-later > r.limit[q][figure] {
+				w.failf("request %d, which replaces nothing, took %s of quota %s to %d, of which nobody was asked about %d, "+
+					"and replacements took %d later; the limit is %d",
+					r.id, w.figures[figure], w.vocabulary.quotas[q], live, unasked, later, r.limit[q][figure])
+			}
+			if w.shape.surges {
+				w.checkLast(r, q, figure)
 			}
 			w.counts.commits++
 			if unasked > 0 {
@@ -218,22 +241,62 @@ func (w *world) checkCommit(r *request) {
 	}
 }
 
+// checkLast judges by the request that was granted last, of those whose objects live and replace nothing, once another one
+// is committed: all that was granted before is within the limit, whether it replaces something or not.
+func (w *world) checkLast(r *request, q, figure int) {
+	var last *request
+	at := uint64(0)
+	for _, object := range w.objects[figureSource(figure)].newest {
+		if object == nil || w.selected[object.namespace][q] == 0 {
+			continue
+		}
+		for _, part := range object.parts {
+			counts := part.asked[q] == w.quotas.newest[q].uid && part.revision > w.joined[object.namespace][q] && part.amounts[figure] > 0
+			if granted := part.grantedAt(q); counts && !part.surges && granted >= at && w.isMember(object.namespace, q, part.asked[q], part.by.revision) {
+				last, at = part.by, granted
+			}
+		}
+	}
+	if r.replaces && r.facts.Replaces {
+		w.counts.proved++
+	}
+	live := w.room[q].live[figure]
+	if live > r.limit[q][figure] {
+		w.counts.above++
+	}
+	if last == nil || last == r || last.granted[q] == nil {
+		return
+	}
+	if unasked, later := w.unasked(q, figure, last.granted[q], last); live-unasked-later > last.limit[q][figure] {
+		w.failf("request %d took %s of quota %s to %d, of which nobody was asked about %d, and replacements took %d after request %d, "+
+			"which replaces nothing; its limit is %d",
+			r.id, w.figures[figure], w.vocabulary.quotas[q], live, unasked, later, last.id, last.limit[q][figure])
+	}
+}
+
 // unasked returns the living use under a quota for which the operator was not asked about it, and
-// which a ledger did not include.
-func (w *world) unasked(q, figure int, in *stored, by *request) int {
-	unasked := 0
+// which a ledger did not include. Of the rest, later is the use of objects that replace others and were not granted before
+// that ledger was written.
+func (w *world) unasked(q, figure int, in *stored, by *request) (unasked, later int) {
+	granted := uint64(0)
+	if in != nil {
+		granted = in.snapshot.Version.ResourceVersion
+	}
 	for _, object := range w.objects[figureSource(figure)].newest {
 		if object == nil || w.selected[object.namespace][q] == 0 {
 			continue
 		}
 		for _, part := range object.parts {
 			asked := part.asked[q] == w.quotas.newest[q].uid && part.revision > w.joined[object.namespace][q]
-			if !asked && !w.includes(in, q, figure, by, object, part) {
+			switch {
+			case !asked && !w.includes(in, q, figure, by, object, part):
 				unasked += part.amounts[figure]
+			case part.surges && part.grantedAt(q) >= granted:
+				later += part.amounts[figure]
 			}
 		}
 	}
-	return unasked
+	return unasked, later
 }
 
 // includes reports whether a ledger includes a part of an object, or has to. A charge is
@@ -302,17 +365,20 @@ func (w *world) checkRefusal(r *request, decision ledger.Decision) {
 			return
 		}
 		w.measureRoom(q)
-		since := w.shape.disturbed
+		since, room := w.shape.disturbed, &w.room[q].limit
+		if r.replaces {
+			room = &w.room[q].most
+		}
 		for _, name := range decision.Resources() {
 			figure := slices.Index(w.figures[:], name)
-			if short := w.room[q].short[figure][r.rise[figure]]; short.After(since) {
+			if short := room.short[figure][r.rise[figure]]; short.After(since) {
 				since = short
 			}
 		}
 		w.counts.judged++
 		if read := r.charging.reply.read; read.Sub(since) > promptly {
 			w.failf("request %d was denied by quota %s for %v, of which there was enough since %v before: free %v",
-				r.id, decision.Quota, decision.Resources(), read.Sub(since), w.room[q].free)
+				r.id, decision.Quota, decision.Resources(), read.Sub(since), room.amount)
 		}
 	default:
 		w.counts.undecided++
@@ -429,6 +495,9 @@ func (w *world) checkStill() {
 		}
 		if len(state.Reservations) > 0 {
 			w.failf("quota %s: something is still reserved: %v", w.vocabulary.quotas[q], state.Reservations)
+		}
+		if within := w.room[q].live.max(masked(q, quota.hard)) == masked(q, quota.hard); within && len(state.Surgers) > 0 {
+			w.failf("quota %s: workloads are named though nothing is above the limit: %v", w.vocabulary.quotas[q], state.Surgers)
 		}
 		if state.Fence.Generation != 0 {
 			w.failf("quota %s: a fence still stands: %v", w.vocabulary.quotas[q], state.Fence)

@@ -142,6 +142,7 @@ type edit struct {
 	begun      time.Time
 	quota      int
 	hard       figures
+	surge      figures
 	audits     bool
 	stage      editStage
 	revision   uint64
@@ -158,13 +159,15 @@ const (
 	editOver
 )
 
-// lowers reports whether the edit lowers a limit, or begins to enforce one.
+// lowers reports whether the edit lowers a limit, with surge or without, or begins to enforce one.
 func (e *edit) lowers(current *quota) bool {
 	switch {
 	case e.audits, e.world.mutation.noFence, current.audits && e.world.mutation.noModeFence:
 		return false
 	default:
-		return current.audits || e.hard.max(current.hard) != e.hard
+		most := e.hard.plus(e.surge)
+		lowersMost := most.max(current.hard.plus(current.surge)) != most && !e.world.mutation.noSurgeFence
+		return current.audits || e.hard.max(current.hard) != e.hard || lowersMost
 	}
 }
 
@@ -184,14 +187,17 @@ func (e *edit) ask() {
 	fence := ledger.Fence{
 		Generation: e.generation, Hard: e.world.hard(e.quota, e.hard), Until: e.replica.stamp(e.world.life()),
 	}
+	if fence.Surge = e.world.extra(e.quota, e.surge); e.world.mutation.largerSurge {
+		fence.Surge = e.world.extra(e.quota, e.surge.max(current.surge))
+	}
 	e.stage = editAsked
 	e.imposed = e.replica.impose(e.quota, current.uid, func(draft *ledger.Draft) {
-		if e.world.shape.modes {
-			enforced := current.list
+		if e.world.shape.modes || e.world.shape.surges {
+			enforced := ledger.Limits{Hard: current.list, Surge: current.extra}
 			if current.audits {
-				enforced = nil
+				enforced = ledger.Limits{}
 			}
-			draft.UpdateFence(current.generation, ledger.Limits{Hard: enforced})
+			draft.UpdateFence(current.generation, enforced)
 		}
 		draft.SetFence(fence)
 	})
@@ -218,7 +224,7 @@ func (e *edit) persist() {
 	e.stage = editOver
 	if current != nil {
 		next := *current
-		next.hard, next.generation, next.audits = e.hard, e.generation, e.audits
+		next.hard, next.surge, next.generation, next.audits = e.hard, e.surge, e.generation, e.audits
 		e.world.putQuota(next)
 	}
 }

@@ -15,7 +15,8 @@
 //     now or of a moment before;
 //   - the driver of machines: calls that take effect and are answered apart, get lost before
 //     or after, or take effect long after their caller has given up;
-//   - the front end: live reads, several quotas, callers who leave;
+//   - the front end: live reads, several quotas, callers who leave; its look whether an object replaces another one, which
+//     answers truthfully, fails, or takes too long;
 //   - the leader: definitions, the making of ledgers, expiry and doubt with live looks, the webhook
 //     configuration and recounts. Every call of these is a step of its own, and may be lost.
 //     A deposed leader goes on with its knowledge;
@@ -62,9 +63,34 @@
 //
 // When everything stands still, used equals the amounts of the living objects, nothing is reserved and no fence stands.
 //
+// # Surge
+//
+// A quota may have surge, which edits raise, lower and remove, and some objects replace others. The request knows whether its
+// object does; the operator learns it only by a look. It may take surge if it does, and if that was found out. All others
+// are plain. Two limits are checked, each the highest that was in force since a request began: no commit may take the living
+// objects above hard and surge, and none may make plain objects take surge.
+//
+// Objects are stored in another order than they are granted. With a limit of 10, a plain object may be granted as the tenth,
+// and a replacement as the eleventh that is stored first. Then the commit of the plain one takes the living objects above
+// hard, and nothing is wrong.
+//
+// But each object that lives has been charged since its grant, and a plain one is granted only if all that is charged is
+// within hard. Take the plain object that was granted last, of those that live. When it was granted, all living objects
+// were charged, but for replacements that were granted later. So the others are within hard. This is checked at each commit,
+// also for the plain object that is just stored. Replacements of the same write as its grant are left out, because the order within a
+// write isn't known. No more is true: replacements that were granted later may take all of the surge, in any order.
+//
+// The order of grants is that of the ledgers' versions. What is granted from escrow has the version on which it was
+// granted: its room was charged within hard by then, whatever surge was taken since.
+//
+// In a cluster that is left alone, no replacement is denied room that hard and surge have had for 400 ms.
+//
+// A denial rests on a live look at the spec's version. So the fence of a lowered surge matters only to a request that one quota
+// denies, that is then proved to be a replacement, and that is charged to another quota whose edit this replica has not seen.
+//
 // # The parts
 //
-// TestSchedules, TestKeptSeeds and TestFresh run random schedules: a cluster comes up, is disturbed
+// TestSchedules, TestSurge, TestKeptSeeds and TestFresh run random schedules: a cluster comes up, is disturbed
 // for 50 to 120 steps, comes to rest, and is worked with undisturbed. Half of them have a theme,
 // which makes a rare coincidence likely. About 1000 of them take a second of one core.
 // TestEveryOrder makes every order of up to twelve steps in small worlds, which have 80,000 states

@@ -72,6 +72,9 @@ func (c *chooser) request(r *request) {
 	case r.isReading():
 		c.add(takeRead, r.id, 0, 0)
 		c.add(failRead, r.id, 0, 0)
+	case r.isProving():
+		c.add(takeProof, r.id, 0, 0)
+		c.add(failProof, r.id, 0, 0)
 	case r.stage == stageReply:
 		c.add(answerRequest, r.id, 0, 0)
 		c.add(loseAnswer, r.id, 0, 0)
@@ -175,8 +178,9 @@ func (c *chooser) clients(id, hard, request int) {
 		c.add(deleteNamespace, n, 0, 0)
 	}
 	if len(w.requests) < w.shape.open {
-		c.add(beginRequest, id, request%(maxSources*maxNamespaces*maxNames), hard%(4*len(w.replicas)))
-		c.add(beginUnasked, id, request%(maxSources*maxNamespaces*maxNames), hard%(4*len(w.replicas)))
+		replaces := hard / hards % 2 * ways * len(w.replicas)
+		c.add(beginRequest, id, request%(maxSources*maxNamespaces*maxNames), hard%(ways*len(w.replicas))+replaces)
+		c.add(beginUnasked, id, request%(maxSources*maxNamespaces*maxNames), hard%(ways*len(w.replicas)))
 	}
 	for source := range w.objects {
 		for _, object := range w.objects[source].newest {

@@ -26,6 +26,8 @@ type small struct {
 	least int
 	// audits: the quota's mode is Audit.
 	audits bool
+	// surges: the quota has a surge of one widget.
+	surges bool
 	// finds is a defect that must be found.
 	finds mutation
 }
@@ -34,6 +36,7 @@ func smallWorlds() map[string]small {
 	create := func(id, namespace, name, replica int) step {
 		return step{action: beginRequest, a: id, b: namespace*maxNames + name, c: replica}
 	}
+	const replaces = 2 * ways // in the number of the replica
 	race := []step{create(1, 0, 0, 0), create(2, 0, 1, 1), create(3, 0, 2, 1)}
 	join := []step{create(1, 1, 0, 0), {action: persistObject, a: 1}, create(2, 1, 1, 0), {action: persistObject, a: 2}}
 	full := []step{
@@ -80,6 +83,18 @@ func smallWorlds() map[string]small {
 			once:   []step{create(3, 0, 2, 1), create(4, 1, 0, 0), {action: beginEdit, a: 5, b: 0, c: 1}},
 			faults: map[action]int{failEdit: 1, loseCall: 1, effectCall: 1}, depth: 7, least: 1000, finds: mutation{noModeFence: true},
 		},
+		"two requests for a surge of one, which one of them may take": {
+			prepare: full, surges: true,
+			once: []step{
+				create(3, 0, 2, 1+replaces), create(4, 1, 0, 0), {action: advance, a: 200}, {action: advance, a: 201},
+			},
+			depth: 11, least: 1000, finds: mutation{plainByMost: true},
+		},
+		"a surge is removed": {
+			prepare: full, surges: true,
+			once:  []step{create(3, 0, 2, 1+replaces), {action: beginEdit, a: 4, b: 0, c: 1}, {action: advance, a: 200}},
+			depth: 12, least: 900,
+		},
 		"a place comes free while the leader changes": {
 			prepare: full,
 			once:    []step{create(3, 0, 2, 0), create(4, 1, 0, 1), {action: deleteObject}, {action: depose, a: 1}},
@@ -111,6 +126,9 @@ type exploration struct {
 // begin makes the world from scratch and takes the steps.
 func (e *exploration) begin(path []step) *schedule {
 	shape := shape{replicas: 2, quotas: 1, open: 4, labels: [maxNamespaces]int{0: 1}, hard: [maxQuotas]int{1}, modes: e.audits}
+	if shape.surges = e.surges; e.surges {
+		shape.hard[0] += hards
+	}
 	s := &schedule{world: newWorld(e.words, shape, e.mutation), random: rand.New(rand.NewPCG(1, 1))}
 	s.world.remembers = true
 	s.setUp()
@@ -151,7 +169,7 @@ func (e *exploration) quicken(s *schedule) {
 
 // next returns the steps that may happen next.
 func (e *exploration) next(s *schedule, path []step) []step {
-	weights := [actions]int{replyCall: 1, deliverWatch: 1, persistObject: 1, persistEdit: 1}
+	weights := [actions]int{replyCall: 1, deliverWatch: 1, persistObject: 1, persistEdit: 1, takeProof: 1}
 	for fault, times := range e.faults {
 		for _, step := range path {
 			if step.action == fault {
@@ -259,7 +277,8 @@ func (w *world) hash(seed maphash.Seed) uint64 {
 	for _, request := range w.requests {
 		add(request.id, request.status, request.stage, request.left, request.search, request.step, request.read, request.knowledge,
 			request.facts.Last, request.facts.Outcome, request.facts.Again, request.facts.Patience, request.facts.Waivers,
-			request.until, request.charging.at, request.charging.probing, request.limit)
+			request.until, request.charging.at, request.charging.probing, request.limit, request.most, request.proof,
+			request.facts.Proved, request.facts.Replaces)
 	}
 	for _, edit := range w.edits {
 		add(edit.id, edit.stage, edit.revision, edit.tries)

@@ -75,8 +75,15 @@ type mutation struct {
 	outlives bool
 	// trustsLost: a ledger is taken as it is though it was written from the memory of another history.
 	trustsLost bool
-	// escrow: replicas take escrows. modes: quotas change between Deny and Audit. restores: etcd is put back to backups.
-	escrow, modes, restores bool
+	// plainByMost: any charge may take surge. escrowByMost: escrow is taken from surge, and granted to any charge.
+	// besides: what replacements have taken doesn't count against other charges.
+	plainByMost, escrowByMost, besides bool
+	// noSurgeFence: a lowered surge raises no fence. largerSurge: of two surges that both bind, the larger one does.
+	noSurgeFence, largerSurge bool
+	// believes: an object of which it isn't known replaces another one.
+	believes bool
+	// surges: quotas have surge. escrow: replicas take escrows. modes: quotas change between Deny and Audit. restores: etcd is put back to backups.
+	surges, escrow, modes, restores bool
 	// theme is of all schedules that look for it; zero for any.
 	theme int
 	// first is the seed of the first schedule.
@@ -134,6 +141,31 @@ func (m mutation) know(r *request) {
 		if m.boasts {
 			known.All = r.world.revision
 		}
+	}
+}
+
+// loosen changes the limits by which a charge is judged, or only granted from escrow.
+func (m mutation) loosen(r *request, q int, charge *ledger.Charge) {
+	if m.besides && !r.facts.Replaces {
+		surging := figures{}
+		for _, object := range slices.Concat(r.world.objects[widgets].newest, r.world.objects[claims].newest) {
+			if object != nil && r.world.selected[object.namespace][q] != 0 && object.parts[0].surges {
+				surging = surging.plus(object.size)
+			}
+		}
+		charge.Limits.Hard = r.world.hard(q, r.world.amounts(charge.Limits.Hard).plus(surging))
+	}
+	if !m.plainByMost && !m.escrowByMost {
+		return
+	}
+	driver := r.replica.driver(q)
+	known := driver.machine.Current().State
+	fits := ledger.IsGranted(ledger.Edit(known).Judge(*charge))
+	for key, held := range known.Escrows {
+		fits = fits || key.Process == driver.holder && r.world.amounts(held.Amounts).max(masked(q, r.rise)) == r.world.amounts(held.Amounts)
+	}
+	if m.plainByMost || fits {
+		charge.Limits.Hard, charge.Limits.Surge = charge.Limits.Most(), nil
 	}
 }
 

@@ -58,6 +58,12 @@ func mutations() map[string]struct {
 		"nobody hears that a ledger doesn't take the count":        {mutation{silent: true, theme: 10, first: 3000}, 3000},
 		"a process goes on after etcd was restored":                {mutation{restores: true, outlives: true}, 3000},
 		"a ledger of another history is trusted":                   {mutation{restores: true, trustsLost: true}, 3000},
+		"any charge may take surge":                                {mutation{surges: true, plainByMost: true}, 3000},
+		"surge that is taken doesn't count against other charges":  {mutation{surges: true, besides: true}, 3000},
+		"escrow is taken from surge":                               {mutation{surges: true, escrow: true, escrowByMost: true}, 3000},
+		"a lowered surge raises no fence":                          {mutation{surges: true, noSurgeFence: true, theme: 11, first: 3000}, 3000},
+		"of two surges that both bind, the larger one does":        {mutation{surges: true, largerSurge: true, theme: 11, first: 17000}, 3000},
+		"an object replaces another one if it isn't known":         {mutation{surges: true, believes: true}, 3000},
 		"so is one as another one leaves":                          {mutation{leftProves: true, theme: 6}, 3000},
 	}
 }
@@ -70,6 +76,9 @@ func TestMutations(t *testing.T) {
 				first := mutated.first
 				if mutated.escrow {
 					first |= withEscrow
+				}
+				if mutated.surges {
+					first |= withSurge
 				}
 				if mutated.modes {
 					first |= withModes

@@ -160,8 +160,8 @@ func (c *counts) String() string {
 		times = append(times, fmt.Sprintf("%s %d", name, c.by[action]))
 	}
 	return fmt.Sprintf("%d steps, %d of them of clusters left alone; %d requests asked, %d figures committed, %d of them exempt; "+
-		"%d granted at once; %d remarked on, %d passed over; %d denied, %d judged; %d undecided; %d ledger writes, %d conflicts (%s)",
-		c.steps, c.settling, c.asked, c.commits, c.exempt, c.atOnce, c.remarked, c.passed, c.denied, c.judged, c.undecided, c.writes, c.conflicts, strings.Join(times, ", "))
+		"%d granted at once; %d remarked on, %d passed over; %d proved, %d above hard; %d denied, %d judged; %d undecided; %d ledger writes, %d conflicts (%s)",
+		c.steps, c.settling, c.asked, c.commits, c.exempt, c.atOnce, c.remarked, c.passed, c.proved, c.above, c.denied, c.judged, c.undecided, c.writes, c.conflicts, strings.Join(times, ", "))
 }
 
 func TestSchedules(t *testing.T) {
@@ -199,6 +199,17 @@ func TestRestores(t *testing.T) {
 	explore(t, func(n int) (uint64, bool) { return withRestores | uint64(n%4/2)<<63 | uint64(n), n < number })
 }
 
+// TestSurge runs schedules in which quotas have surge, half of them with escrow, and some with modes.
+func TestSurge(t *testing.T) {
+	number := share / 2
+	if raceEnabled {
+		number /= 20
+	}
+	explore(t, func(n int) (uint64, bool) {
+		return withSurge | uint64(n%4/2)<<63 | uint64(n%16/15)<<62 | uint64(n), n < number
+	})
+}
+
 func TestKeptSeeds(t *testing.T) {
 	seeds := keptSeeds()
 	explore(t, func(n int) (uint64, bool) {
@@ -219,7 +230,7 @@ func TestFresh(t *testing.T) {
 	first, until := uint64(clock.Now().UnixNano()), clock.Now().Add(long)
 	t.Logf("first seed %d", first)
 	explore(t, func(n int) (uint64, bool) {
-		return first + uint64(n) | uint64(n%2)<<63 | uint64(n/2%2)<<62 | uint64(n/4%4/3)<<61, clock.Now().Before(until)
+		return first + uint64(n) | uint64(n%2)<<63 | uint64(n/2%2)<<62 | uint64(n/4%4/3)<<61 | uint64(n/16%2)*withSurge, clock.Now().Before(until)
 	})
 }
 

@@ -25,6 +25,9 @@ const withEscrow = 1 << 63
 // withModes in a seed: quotas change between Deny and Audit.
 const withModes = 1 << 62
 
+// withSurge in a seed: quotas have surge, and some objects replace others. No seed by the clock has it.
+const withSurge = 1 << 58
+
 const (
 	escrowLife   = 2 * time.Second
 	escrowRecall = 2200 * time.Millisecond

@@ -40,6 +40,8 @@ const (
 	stageRead
 	stageCharge
 	stagePause
+	// stageProve looks whether the object replaces another one.
+	stageProve
 	// stageReply: the answer is on its way to the API server.
 	stageReply
 )
@@ -66,6 +68,9 @@ type request struct {
 	// limit is the highest that was in force since it began, of the quota with the UID.
 	limit   [maxQuotas]figures
 	limitOf [maxQuotas]types.UID
+	// most is the same with surge, and replaces is whether the object replaces another one.
+	most     [maxQuotas]figures
+	replaces bool
 	// granted is the ledger in which it was reserved last.
 	granted [maxQuotas]*stored
 	// passed are quotas in which nothing was reserved by the last charge, because they couldn't decide, and refuse nothing.
@@ -78,6 +83,7 @@ type request struct {
 	search   namespaces.Search
 	step     namespaces.Step
 	read     read
+	proof    proof
 	covering []definition.Definition
 	// knowledge is, for each of covering, the knowledge of namespaces, and saw is the revision up to which the watch
 	// had shown them.
@@ -94,6 +100,9 @@ type read struct {
 	quotas    []*quota
 	revision  uint64
 }
+
+// proof is a look whether an object replaces another one.
+type proof struct{ done, failed bool }
 
 // charging is a charge of several quotas, or one.
 type charging struct {
@@ -137,6 +146,8 @@ func (r *request) next() {
 		r.charge()
 	case admission.Wait:
 		r.stage, r.until = stagePause, r.action.Until
+	case admission.Prove:
+		r.stage, r.until, r.proof = stageProve, r.action.Until, proof{}
 	default:
 		r.answer()
 	}
@@ -221,6 +232,12 @@ func (r *request) takeRead(fails bool) {
 	r.read.revision = r.world.revision
 }
 
+// isProving reports whether a look is awaited whether the object replaces another one.
+func (r *request) isProving() bool { return r.stage == stageProve && !r.proof.done }
+
+// takeProof answers the look, truthfully unless it fails.
+func (r *request) takeProof(fails bool) { r.proof = proof{done: true, failed: fails} }
+
 // isReady reports whether the front end can go on.
 func (r *request) isReady() bool {
 	now := r.replica.now()
@@ -233,6 +250,8 @@ func (r *request) isReady() bool {
 		return r.charging.reply.came
 	case stagePause:
 		return !r.until.After(now)
+	case stageProve:
+		return r.proof.done || !r.until.After(now)
 	default:
 		return r.read.done
 	}
@@ -240,7 +259,7 @@ func (r *request) isReady() bool {
 
 // wakeAt is when a timer makes it ready; zero for never.
 func (r *request) wakeAt() time.Time {
-	if r.stage == stageCatchUp || r.stage == stagePause {
+	if r.stage == stageCatchUp || r.stage == stagePause || r.stage == stageProve {
 		return r.until.Add(-r.replica.offset)
 	}
 	return time.Time{}
@@ -262,6 +281,10 @@ func (r *request) goOn() {
 		r.charged()
 	case stagePause:
 		r.facts.Last = r.action
+		r.next()
+	case stageProve:
+		known := r.proof.done && !r.proof.failed
+		r.facts.Found(r.action, known && r.replaces || !known && r.world.mutation.believes)
 		r.next()
 	default:
 	}

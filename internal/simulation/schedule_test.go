@@ -31,6 +31,8 @@ type shape struct {
 	disturbed time.Time
 	// modes: quotas change between Deny and Audit.
 	modes bool
+	// surges: quotas have surge, and some objects replace others.
+	surges bool
 	// grows: while nothing is disturbed, objects only come.
 	grows bool
 }
@@ -95,6 +97,8 @@ func newShape(seed uint64, theme int, random *rand.Rand) shape {
 	switch all := themes(); {
 	case theme > 0:
 		all[theme-1](&s)
+	case seed&withSurge != 0 && seed%4 == 1:
+		all[10](&s)
 	case seed&withEscrow != 0 && seed%4 == 3:
 		all[8-int(seed>>2%2)](&s)
 	case seed%16 == 12: // not by a draw, so that kept seeds keep their schedules
@@ -110,13 +114,24 @@ func newShape(seed uint64, theme int, random *rand.Rand) shape {
 		s.weights[beginEdit], s.weights[goOnEdit], s.weights[persistEdit] = 12, 30, 30
 		s.grows = seed%2 == 0
 	}
+	if s.surges = seed&withSurge != 0; s.surges {
+		s.weights[failProof] = 6
+		if seed%2 == 0 {
+			s.weights[beginEdit], s.weights[goOnEdit], s.weights[persistEdit] = 12, 30, 30
+		}
+	}
 	if seed&withRestores != 0 {
 		s.weights[backUp], s.weights[restoreBackup] = 4, 8
 	}
 	s.labels[0] |= 1
 	s.labels[random.IntN(maxNamespaces)] |= 1
 	for q := range s.hard {
-		s.hard[q] = random.IntN(36)
+		s.hard[q] = random.IntN(hards)
+	}
+	if s.surges {
+		for q := range s.hard {
+			s.hard[q] += hards * random.IntN(surges)
+		}
 	}
 	return s
 }
@@ -217,6 +232,18 @@ func themes() []func(*shape) {
 			}
 			s.quotas = 1
 		},
+		// Surges go up and down, and replicas hear of it late. A quota that denies a charge is known to be behind. So the surge
+		// of one matters if another one denies, and leads to the proof.
+		func(s *shape) {
+			only(s, map[action]int{
+				beginEdit: 10, beginRequest: 60, deleteQuota: 0, deleteObject: 2, label: 0, advance: 12, loadConfiguration: 1, goOnEdit: 60, persistEdit: 60,
+				replyCall: 60, tick: 60, takeRead: 60, takeProof: 60, failProof: 10, goOnRequest: 60, answerRequest: 60, persistObject: 40,
+			})
+			for n := range s.slow {
+				s.slow[n], s.labels[n] = [kinds]bool{watchLedgers: n > 0, watchQuotas: n > 0}, 1<<maxQuotas-1
+			}
+			s.quotas, s.open = 2, 5
+		},
 	}
 }
 
@@ -244,7 +271,7 @@ func (s *schedule) setUp() {
 		w.setNamespace(n, labels)
 	}
 	for q := range w.shape.quotas {
-		w.createQuota(q, w.hardOf(w.shape.hard[q]), w.shape.modes && w.shape.hard[q]%2 == 1)
+		w.createQuota(q, w.hardOf(w.shape.hard[q]), w.surgeOf(w.shape.hard[q]), w.shape.modes && w.shape.hard[q]%2 == 1)
 	}
 	s.settle()
 }
@@ -260,6 +287,15 @@ func (s *schedule) disturb() {
 	}
 }
 
+// drawHard returns the number of limits, and of a surge.
+func (w *world) drawHard(drawn uint64) int {
+	hard := int(drawn % hards)
+	if w.shape.surges {
+		hard += hards * int(drawn>>48%surges)
+	}
+	return hard
+}
+
 func (s *schedule) make(next step) {
 	s.steps = append(s.steps, next)
 	s.world.do(next)
@@ -271,7 +307,7 @@ func (s *schedule) choose() step {
 	s.chooser.reset(w, &w.shape.weights)
 	s.chooser.progress()
 	drawn := s.random.Uint64()
-	s.chooser.clients(s.ids, int(drawn%36), int(drawn>>8%4096))
+	s.chooser.clients(s.ids, w.drawHard(drawn), int(drawn>>8%4096))
 	s.chooser.add(advance, []int{20, 50, 200, 1000, 5000, 30000, 100000}[drawn>>24%7], 0, 0)
 	next := s.pick(s.random.IntN(s.chooser.total))
 	next.after = []int{0, 0, 1, 1, 2, 5, 15}[drawn>>32%7]
@@ -388,7 +424,7 @@ func (s *schedule) clients() {
 		s.ids++
 		drawn := s.random.Uint64()
 		s.chooser.reset(w, &weights)
-		s.chooser.clients(s.ids, int(drawn%36), int(drawn>>8%4096))
+		s.chooser.clients(s.ids, w.drawHard(drawn), int(drawn>>8%4096))
 		if s.chooser.total > 0 {
 			w.do(s.pick(s.random.IntN(s.chooser.total)))
 		}

@@ -18,6 +18,7 @@ const (
 	learnNamespaces
 	loadConfiguration
 	takeRead
+	takeProof
 	goOnRequest
 	answerRequest
 	noticeLeft
@@ -45,6 +46,7 @@ const (
 	deleteQuota
 	// The next are faults.
 	failRead
+	failProof
 	loseAnswer
 	leave
 	failRequest
@@ -69,10 +71,10 @@ const (
 )
 
 var actionNames = [actions]string{
-	"start", "elect", "learn namespaces", "load configuration", "read", "go on", "answer", "notice", "tick", "reply", "go on with edit",
+	"start", "elect", "learn namespaces", "load configuration", "read", "prove", "go on", "answer", "notice", "tick", "reply", "go on with edit",
 	"watch", "go on with task", "reconcile", "go on writing", "configure", "persist", "persist edit", "drop orphan",
 	"begin", "delete", "grow unasked", "begin unasked", "label", "create namespace", "delete namespace", "edit", "create quota", "delete quota",
-	"fail read", "lose answer", "leave", "fail", "take effect", "lose call", "forget call", "relist", "take orphan",
+	"fail read", "fail proof", "lose answer", "leave", "fail", "take effect", "lose call", "forget call", "relist", "take orphan",
 	"lose task call", "lose task reply", "lose configuration", "crash", "depose", "stop or begin to serve", "lose ledger",
 	"delete configuration", "fail edit", "back up", "restore", "advance",
 }
@@ -130,6 +132,8 @@ func (w *world) progress(s step) {
 		w.loaded++
 	case takeRead:
 		w.request(s.a).takeRead(false)
+	case takeProof:
+		w.request(s.a).takeProof(false)
 	case goOnRequest:
 		w.request(s.a).goOn()
 	case answerRequest:
@@ -184,7 +188,7 @@ func (w *world) client(s step) {
 	case beginEdit:
 		w.beginEdit(s)
 	case createQuota:
-		w.createQuota(s.a, w.hardOf(s.b), w.shape.modes && s.b%2 == 1)
+		w.createQuota(s.a, w.hardOf(s.b), w.surgeOf(s.b), w.shape.modes && s.b%2 == 1)
 	case deleteQuota:
 		w.deleteQuota(s.a)
 	default:
@@ -193,10 +197,13 @@ func (w *world) client(s step) {
 
 func (w *world) beginEdit(s step) {
 	edit := &edit{world: w, id: s.a, quota: s.b % maxQuotas, replica: w.replicas[s.b/maxQuotas], hard: w.hardOf(s.c), begun: w.now}
+	if edit.surge = w.surgeOf(s.c); w.shape.surges && s.c/2%2 == 0 { // the surge alone
+		edit.hard = w.quotas.newest[edit.quota].hard
+	}
 	if w.shape.modes {
 		edit.audits = (s.a^s.c)&1 == 1
 		if s.c%4 == 0 { // the mode alone
-			edit.hard = w.quotas.newest[edit.quota].hard
+			edit.hard, edit.surge = w.quotas.newest[edit.quota].hard, w.quotas.newest[edit.quota].surge
 		}
 	}
 	w.edits = append(w.edits, edit)
@@ -207,6 +214,8 @@ func (w *world) disturb(s step) {
 	switch s.action {
 	case failRead:
 		w.request(s.a).takeRead(true)
+	case failProof:
+		w.request(s.a).takeProof(true)
 	case loseAnswer:
 		w.request(s.a).stage = stageNone
 		w.request(s.a).fail("the answer was lost")

@@ -15,7 +15,9 @@ type counts struct {
 	steps, settling, asked, commits, exempt, atOnce, denied, judged, undecided, conflicts, writes, impossible int
 	// remarked are charges that were remarked on, and passed are charges that a quota couldn't decide and let pass.
 	remarked, passed int
-	by               [actions]int
+	// proved are commits of objects that were proved to replace others, and above those after which more lived than hard.
+	proved, above int
+	by            [actions]int
 }
 
 func (c *counts) add(other *counts) {
@@ -33,6 +35,8 @@ func (c *counts) add(other *counts) {
 	c.impossible += other.impossible
 	c.remarked += other.remarked
 	c.passed += other.passed
+	c.proved += other.proved
+	c.above += other.above
 	for action, times := range other.by {
 		c.by[action] += times
 	}
@@ -54,6 +58,9 @@ func (t *trace) note(w *world, s step) {
 		line += "  " + w.vocabulary.quotas[q]
 		if quota := w.quotas.newest[q]; quota != nil {
 			line += fmt.Sprintf(" hard %v live %v", quota.hard, w.room[q].live)
+			if w.shape.surges {
+				line += fmt.Sprintf(" surge %v", quota.surge)
+			}
 			if quota.audits {
 				line += " audits"
 			}
@@ -68,7 +75,7 @@ func (t *trace) note(w *world, s step) {
 				line += " sealed"
 			}
 			if state.Fence.Generation != 0 {
-				line += fmt.Sprintf(" fence %v", w.amounts(state.Fence.Hard))
+				line += fmt.Sprintf(" fence %v surge %v", w.amounts(state.Fence.Hard), w.amounts(state.Fence.Surge))
 			}
 		}
 	}
@@ -111,7 +118,7 @@ func (w *world) describe(s step) string {
 			stage = fmt.Sprintf(", now at stage %d", counter.tasks[s.b].stage)
 		}
 		return fmt.Sprintf("replica %d: %s of %s%s", s.a, actionNames[s.action], w.vocabulary.quotas[s.b], stage)
-	case takeRead, goOnRequest, answerRequest, noticeLeft, persistObject, beginRequest, beginUnasked, failRead, loseAnswer, leave, failRequest:
+	case takeRead, takeProof, failProof, goOnRequest, answerRequest, noticeLeft, persistObject, beginRequest, beginUnasked, failRead, loseAnswer, leave, failRequest:
 		return fmt.Sprintf("request %d: %s%s", s.a, actionNames[s.action], w.describeRequest(s.a))
 	default:
 		return s.String()
@@ -144,6 +151,9 @@ func (w *world) describeRequest(id int) string {
 	}
 	if !r.asked.isNone() {
 		what += fmt.Sprintf(" asked %v epoch %d", r.asked.quotas, r.asked.epoch)
+	}
+	if r.replaces {
+		what += " replaces"
 	}
 	what += fmt.Sprintf(": status %d stage %d", r.status, r.stage)
 	if decision := r.facts.Outcome.Decision; decision != nil {

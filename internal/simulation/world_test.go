@@ -197,9 +197,10 @@ func (w *world) choose(n, labels int, revision uint64) {
 	}
 }
 
-func (w *world) createQuota(q int, hard figures, audits bool) {
+func (w *world) createQuota(q int, hard, surge figures, audits bool) {
 	revision := w.next()
 	created := &quota{quota: q, uid: w.newUID("q"), generation: 1, revision: revision, hard: hard, list: w.hard(q, hard), audits: audits}
+	created.surge, created.extra = surge, w.extra(q, surge)
 	created.raw = w.object(created)
 	w.quotas.store(q, revision, w.now, created)
 	w.enforces(q)
@@ -222,10 +223,11 @@ func (w *world) deleteQuota(q int) {
 func (w *world) putQuota(next quota) {
 	next.revision = w.next()
 	if before := w.quotas.newest[next.quota]; before.generation != next.generation {
-		next.list = w.hard(next.quota, next.hard)
+		next.list, next.extra = w.hard(next.quota, next.hard), w.extra(next.quota, next.surge)
 		for _, request := range w.requests {
 			if request.isOpen() && request.limitOf[next.quota] == next.uid {
 				request.limit[next.quota] = request.limit[next.quota].max(next.limit())
+				request.most[next.quota] = request.most[next.quota].max(next.most())
 			}
 		}
 	}

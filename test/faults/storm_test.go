@@ -47,8 +47,9 @@ type storm struct {
 func weather(ctx context.Context, round uint64) *world {
 	GinkgoHelper()
 	replicas.startAll(ctx)
-	w := newWorld(ctx, 12)
+	w := newWorldWithSurge(ctx, 12, 20)
 	plan := w.plan(100 + round)
+	plan.Forges = true
 	plan.Rest = 0
 	plan.Orphans = true
 	plan.Refusing = []string{w.namespaces[1]}

@@ -27,13 +27,15 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
-// wantNothingOver asks the judge whether anything was ever over its limit.
+// wantNothingOver asks the judge whether anything was ever over its limit. No pod of the clients replaces another one, so
+// nothing may take surge.
 func wantNothingOver(ctx context.Context) judge.Report {
 	GinkgoHelper()
 	report, err := truth.Report(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	for name, quota := range report.Quotas {
 		Expect(quota.Violations).To(BeEmpty(), "quota %s, and %d more", name, quota.MoreViolations)
+		Expect(quota.Surged).To(BeEmpty(), "quota %s took surge, and %d more", name, quota.MoreSurged)
 	}
 	return report
 }

@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
@@ -53,6 +54,12 @@ func (w *world) quotas() []string {
 // are enforced.
 func newWorld(ctx context.Context, size int) *world {
 	GinkgoHelper()
+	return newWorldWithSurge(ctx, size, 0)
+}
+
+// newWorldWithSurge does so, and each limit has so much surge, in percent. No client of plan may take any.
+func newWorldWithSurge(ctx context.Context, size, percent int) *world {
+	GinkgoHelper()
 	worldsMade++
 	w := &world{name: fmt.Sprintf("world-%d", worldsMade), spare: map[string]string{}, resizes: suite.IsSince(ctx, resizeSince)}
 	worlds = append(worlds, w)
@@ -67,7 +74,7 @@ func newWorld(ctx context.Context, size int) *world {
 	}
 	w.spare[w.things()] = w.things() + "-spare"
 	w.namespace(ctx, w.spare[w.things()], false, "a")
-	w.limit(ctx, size)
+	w.limit(ctx, size, percent)
 	return w
 }
 
@@ -81,7 +88,7 @@ func (w *world) namespace(ctx context.Context, name string, tier bool, part stri
 }
 
 // limit creates the quotas: less than the clients of plan want.
-func (w *world) limit(ctx context.Context, size int) {
+func (w *world) limit(ctx context.Context, size, surge int) {
 	GinkgoHelper()
 	milli := func(n int) string { return resource.NewMilliQuantity(int64(n), resource.DecimalSI).String() }
 	for _, quota := range []*builders.QuotaBuilder{
@@ -92,6 +99,14 @@ func (w *world) limit(ctx context.Context, size int) {
 		builders.Quota(w.things()).Label(worldLabel, w.name).LabelIn(partLabel, "a", "b").
 			Hard("services.loadbalancers", strconv.Itoa(size/2)).Hard("count/configmaps", strconv.Itoa(2*size)),
 	} {
+		for name, limit := range quota.Obj().Spec.Quota.Hard {
+			if share := resource.NewMilliQuantity(limit.MilliValue()*int64(surge)/100, resource.DecimalSI); surge > 0 {
+				if name != corev1.ResourceRequestsCPU {
+					share.RoundUp(0)
+				}
+				quota.Surge(name, share.String())
+			}
+		}
 		Expect(api.Create(ctx, quota.Obj())).To(Succeed())
 	}
 	for _, name := range w.quotas() {

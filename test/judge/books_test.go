@@ -75,6 +75,46 @@ func TestBooks(t *testing.T) {
 			},
 			seen{Lives: "pods=2", Peak: "pods=2", Admitted: 2, Slices: map[string]string{"a": "pods=2"}},
 		},
+		"within surge a commit is no violation, and told apart": {
+			[]step{
+				put(team().Hard("pods", "1").Surge("pods", "1").Obj()), put(ns("a", "red")),
+				put(pod("a", "x")), put(pod("a", "y")), put(pod("a", "z")),
+			},
+			seen{
+				Lives: "pods=3", Peak: "pods=3", Admitted: 3, Slices: map[string]string{"a": "pods=3"},
+				Violations: []string{"revision 5: pods/a/z raised pods under quota team to 3, above 2"},
+				Surged:     []string{"revision 4: pods/a/y raised pods under quota team to 2, above 1"},
+			},
+		},
+		"surge of one resource is none of another": {
+			[]step{
+				put(team().Hard("pods", "1").Hard("count/pods", "1").Surge("pods", "5").Obj()), put(ns("a", "red")),
+				put(pod("a", "x")), put(pod("a", "y")),
+			},
+			seen{
+				Lives: "count/pods=2 pods=2", Peak: "count/pods=2 pods=2", Admitted: 2, Slices: map[string]string{"a": "count/pods=2 pods=2"},
+				Violations: []string{"revision 4: pods/a/y raised count/pods under quota team to 2, above 1"},
+				Surged:     []string{"revision 4: pods/a/y raised pods under quota team to 2, above 1"},
+			},
+		},
+		"a surge that is removed is none, and what took it before stays told": {
+			[]step{
+				put(team().Hard("pods", "1").Surge("pods", "2").Obj()), put(ns("a", "red")), put(pod("a", "x")), put(pod("a", "y")),
+				put(team().Hard("pods", "1").Obj()), put(pod("a", "z")),
+			},
+			seen{
+				Lives: "pods=3", Peak: "pods=3", Admitted: 3, Slices: map[string]string{"a": "pods=3"},
+				Violations: []string{"revision 6: pods/a/z raised pods under quota team to 3, above 1"},
+				Surged:     []string{"revision 4: pods/a/y raised pods under quota team to 2, above 1"},
+			},
+		},
+		"a surge that isn't enforced is taken by nobody": {
+			[]step{
+				put(team().Hard("pods", "1").Surge("pods", "1").Enforcement(quotav1.EnforcementWarn, "").Obj()),
+				put(ns("a", "red")), put(pod("a", "x")), put(pod("a", "y")),
+			},
+			seen{Lives: "pods=2", Peak: "pods=2", Admitted: 2, Slices: map[string]string{"a": "pods=2"}},
+		},
 		"an update that takes nothing more is none, however much lives": {
 			[]step{
 				put(ns("a", "red")), put(cpu("x", "2")), put(team().Hard("requests.cpu", "1").Obj()),
@@ -318,6 +358,17 @@ func TestViolationsAreCapped(t *testing.T) {
 	}
 	if got := reports["team"]; len(got.Violations) != maxViolations || got.MoreViolations != 7 || got.Violations[0].Revision != 3 {
 		t.Errorf("%d violations are kept and %d more, the first at %v", len(got.Violations), got.MoreViolations, got.Violations[0])
+	}
+	s = newStory()
+	s.tell(t, put(team().Hard("pods", "0").Surge("pods", "1").Obj()), put(ns("a", "red")))
+	for range maxViolations + 7 {
+		s.tell(t, put(builders.Pod("a", "x").Obj()), gone(builders.Pod("a", "x").Obj()))
+	}
+	if reports, err = s.books.report(); err != nil {
+		t.Fatal(err)
+	}
+	if got := reports["team"]; len(got.Surged) != maxViolations || got.MoreSurged != 7 || len(got.Violations) > 0 {
+		t.Errorf("%d commits that took surge are kept and %d more, and %v are violations", len(got.Surged), got.MoreSurged, got.Violations)
 	}
 }
 

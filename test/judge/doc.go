@@ -20,9 +20,11 @@
 //     that came or grew, a namespace that was relabelled, a quota that was
 //     created or changed.
 //   - A Violation is an object's commit that raised what lives of a resource,
-//     the sum after it being above hard, if the mode of the resource is Deny. A
+//     the sum after it being above hard and surge, if the mode of the resource is Deny. A
 //     relabelled namespace and a lowered limit raise Peak above hard at most, and
 //     are no violations.
+//   - Surged are such commits above hard, and within surge. The judge doesn't know which pods replace
+//     others: where none does, nothing may be Surged.
 //   - It doesn't know why. An object that was admitted before the limit was
 //     lowered, or before the quota was in force, and committed after, is a
 //     violation too. So is a pod that its status alone makes cost more.
@@ -43,6 +45,6 @@
 //     not read yet, the judge's own when the versions of a key don't follow on
 //     each other. So is an object that can't be decoded or measured. After an
 //     error nothing more is followed, and Report returns it.
-//   - What is kept is bounded by the objects that live, and 100 violations of
+//   - What is kept is bounded by the objects that live, and 100 violations and 100 commits that took surge of
 //     each quota that had any; the others are counted.
 package judge

@@ -37,10 +37,15 @@ type QuotaReport struct {
 	Violations []Violation
 	// MoreViolations is the number of those that are not among Violations.
 	MoreViolations int
+	// Surged are the first commits after which more lived than hard, and no more than hard and surge. Their Hard is
+	// without surge. If no pod replaced another one, there may be none.
+	Surged []Violation
+	// MoreSurged is the number of those that are not among Surged.
+	MoreSurged int
 }
 
 // Violation is an object's commit that raised what lives of a resource, while
-// the sum after it was above hard.
+// the sum after it was above hard, and surge where there is some.
 type Violation struct {
 	// Quota is the name of the quota.
 	Quota string
@@ -52,7 +57,7 @@ type Violation struct {
 	Resource corev1.ResourceName
 	// Lives is the sum after the commit.
 	Lives resource.Quantity
-	// Hard is what the quota allowed then.
+	// Hard is what the quota allowed then, with surge.
 	Hard resource.Quantity
 }
 

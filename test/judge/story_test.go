@@ -136,6 +136,7 @@ type seen struct {
 	Slices      map[string]string
 	Admitted    int
 	Violations  []string
+	Surged      []string
 }
 
 func (s *story) seen(t *testing.T, quota string) seen {
@@ -160,6 +161,9 @@ func summary(report QuotaReport) seen {
 	}
 	for _, violation := range report.Violations {
 		result.Violations = append(result.Violations, violation.String())
+	}
+	for _, surged := range report.Surged {
+		result.Surged = append(result.Surged, surged.String())
 	}
 	return result
 }

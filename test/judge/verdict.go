@@ -13,11 +13,16 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
-// maxViolations is how many violations are kept of each quota.
+// maxViolations is how many violations are kept of each quota, and how many commits that took surge.
 const maxViolations = 100
 
 // verdict outlives its quota, so that no violation is ever forgotten.
 type verdict struct {
+	violations, surged listing
+}
+
+// listing keeps the first ones, and counts the others.
+type listing struct {
 	kept []Violation
 	more int
 }
@@ -30,28 +35,41 @@ func (b *books) judge(e event, account *account, change corev1.ResourceList) {
 			continue
 		}
 		raised = true
-		lives := account.lives[name]
-		if hard, enforced := account.enforced[name]; enforced && lives.Cmp(hard) > 0 {
-			b.violated(Violation{
-				Quota: account.quota.Name, Revision: e.revision, Key: e.key, Resource: name, Lives: lives, Hard: hard,
-			})
-		}
+		b.exceeded(account, Violation{
+			Quota: account.quota.Name, Revision: e.revision, Key: e.key, Resource: name, Lives: account.lives[name],
+		})
 	}
 	if raised {
 		account.admitted++
 	}
 }
 
-func (b *books) violated(v Violation) {
+// exceeded notes a commit after which more lives than a limit.
+func (b *books) exceeded(account *account, v Violation) {
+	hard, enforced := account.enforced[v.Resource]
+	if !enforced || v.Lives.Cmp(hard) <= 0 {
+		return
+	}
 	if b.verdicts[v.Quota] == nil {
 		b.verdicts[v.Quota] = &verdict{}
 	}
 	verdict := b.verdicts[v.Quota]
-	if len(verdict.kept) == maxViolations {
-		verdict.more++
+	most := hard.DeepCopy()
+	most.Add(account.quota.Spec.Surge.Hard[v.Resource])
+	if v.Hard = most; v.Lives.Cmp(most) > 0 {
+		verdict.violations.add(v)
 		return
 	}
-	verdict.kept = append(verdict.kept, v)
+	v.Hard = hard
+	verdict.surged.add(v)
+}
+
+func (r *listing) add(v Violation) {
+	if len(r.kept) == maxViolations {
+		r.more++
+		return
+	}
+	r.kept = append(r.kept, v)
 }
 
 // report tells about every quota. The error names those that can't be judged.
@@ -62,7 +80,8 @@ func (b *books) report() (map[string]QuotaReport, error) {
 	}
 	for name, verdict := range b.verdicts {
 		report := reports[name]
-		report.Violations, report.MoreViolations = slices.Clone(verdict.kept), verdict.more
+		report.Violations, report.MoreViolations = slices.Clone(verdict.violations.kept), verdict.violations.more
+		report.Surged, report.MoreSurged = slices.Clone(verdict.surged.kept), verdict.surged.more
 		reports[name] = report
 	}
 	return reports, b.problems()

@@ -31,6 +31,8 @@ type Plan struct {
 	Orphans bool
 	// Resizes: the API server resizes pods in place.
 	Resizes bool
+	// Forges gives half of the pods the owner and the labels of a pod in a rollout.
+	Forges bool
 	// Rest is how long a client rests at most between two calls.
 	Rest time.Duration
 	// Deletes reports whether a pod may be deleted now; nil: each may.
@@ -76,7 +78,7 @@ func (l *Load) each(
 	for i, namespace := range namespaces {
 		w := &worker{
 			api: api, tally: l.Tally, namespace: namespace, name: fmt.Sprintf("%s-%d", kind, i),
-			orphans: plan.Orphans, resizes: plan.Resizes, deletes: plan.Deletes,
+			orphans: plan.Orphans, resizes: plan.Resizes, forges: plan.Forges, deletes: plan.Deletes,
 			random: rand.New(rand.NewPCG(plan.Seed, uint64(len(kind)*1000+i))),
 		}
 		l.running.Go(func() { l.run(ctx, kindOf(w), w.random, plan.Rest) })
@@ -102,10 +104,10 @@ type worker struct {
 	tally     *Tally
 	namespace string
 	// name is the client's, and begins the names of its objects.
-	name             string
-	orphans, resizes bool
-	deletes          func(ctx context.Context, pod client.ObjectKey) bool
-	random           *rand.Rand
+	name                     string
+	orphans, resizes, forges bool
+	deletes                  func(ctx context.Context, pod client.ObjectKey) bool
+	random                   *rand.Rand
 }
 
 // call does one call and enters it. The client expects the errors that it says.

@@ -7,8 +7,12 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
@@ -80,7 +84,23 @@ func (p *pods) cpu() string {
 }
 
 func (p *pods) pod(name string) *builders.PodBuilder {
-	return builders.Pod(p.namespace, name).Request(corev1.ResourceCPU, p.cpu())
+	pod := builders.Pod(p.namespace, name).Request(corev1.ResourceCPU, p.cpu())
+	if p.forges && p.chance(50) {
+		p.forge(pod.Obj())
+	}
+	return pod
+}
+
+// forge makes a pod look as one that a controller creates in a rollout. No controller does.
+func (p *pods) forge(pod *corev1.Pod) {
+	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: p.name, UID: types.UID("forged-" + p.name), Controller: ptr.To(true)}
+	if p.chance(50) {
+		owner.Kind = "DaemonSet"
+	}
+	pod.OwnerReferences = []metav1.OwnerReference{owner}
+	pod.Labels = map[string]string{
+		appsv1.DefaultDeploymentUniqueLabelKey: "forged", appsv1.DefaultDaemonSetUniqueLabelKey: "forged", "controller-uid": string(owner.UID),
+	}
 }
 
 func (p *pods) create(ctx context.Context, name string, slot *slot) {
@@ -117,7 +137,7 @@ func (p *pods) generateOrSweep(ctx context.Context) {
 
 func (p *pods) generate(ctx context.Context) {
 	pod := p.pod(p.name).Generated().Obj()
-	pod.Labels = map[string]string{ownerLabel: p.name}
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, ownerLabel, p.name)
 	create := func(ctx context.Context) error { return p.api.Create(ctx, pod) }
 	switch outcome := p.call(ctx, "create pod of generated name", create); {
 	case outcome == Succeeded:
