@@ -620,7 +620,7 @@ func TestAnotherLeaderShowsThatItCountsOnlyAfterAWhile(t *testing.T) {
 	}
 }
 
-// Requests are refused until the quota is counted anew.
+// Requests are refused until the quota is counted again.
 func TestALaterCountIsShownAtOnce(t *testing.T) {
 	quota := team("configmaps", "10")
 	b := newBench(t, quota, registered())

@@ -38,7 +38,7 @@ func surging() *quotav1.ClusterResourceQuota {
 }
 
 func TestSurgeExplainsWhyMoreIsUsedThanHard(t *testing.T) {
-	const refused = "; nothing else that takes any is admitted until used is below hard; " +
+	const refused = "; until used is below hard, only such pods get more; " +
 		"wait until the rollouts have ended, and correct or undo one that doesn't"
 	used := func(amounts ...string) func(*facts) {
 		return func(f *facts) { f.slices = map[string]corev1.ResourceList{"a": list(amounts...)} }

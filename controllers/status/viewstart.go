@@ -10,6 +10,7 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
@@ -57,7 +58,7 @@ func (s viewStart) await(ctx context.Context) bool {
 // shown reports whether all quotas are counted, and have a status that was made by this leader.
 func (c *ViewController) shown(ctx context.Context) bool {
 	quotas := &quotav1.ClusterResourceQuotaList{}
-	if err := c.Client.List(ctx, quotas); err != nil {
+	if err := c.Client.List(ctx, quotas, client.UnsafeDisableDeepCopy); err != nil {
 		return false
 	}
 	return !slices.ContainsFunc(quotas.Items, func(quota quotav1.ClusterResourceQuota) bool {

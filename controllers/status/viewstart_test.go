@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Views cost the API server what counting and statuses need.
+// Views cost the API server time that counting and statuses need.
 func TestTheViewsOfANewLeaderWaitForItsStatuses(t *testing.T) {
 	for name, test := range map[string]struct {
 		counted, shown bool

@@ -74,7 +74,7 @@ type Parts struct {
 	// OnChange is called with the quotas whose ledger or sources have changed, and must not block. It must fire Changed
 	// with them. The count itself concerns only the machine, and Joins.
 	OnChange func(quotas []string)
-	// Begin, if it isn't nil, adds to a status that names the first ledger what else it says. It saves a write.
+	// Begin, if it isn't nil, adds the first conditions to a status that names the first ledger. It saves a write.
 	Begin   func(quota *quotav1.ClusterResourceQuota, now time.Time)
 	Changed source.Source
 	// Life of a reservation.

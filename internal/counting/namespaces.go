@@ -74,7 +74,7 @@ func (c *Count) lockedTakeFirst(list []NamespaceLabels, now time.Time) {
 		next := 0
 		for _, i := range candidates {
 			if i > next {
-				tally.miss(list[i-1].Version) // the newest of those that the tally doesn't look at
+				tally.miss(list[i-1].Version) // the newest one that the tally doesn't look at
 			}
 			next = i + 1
 			current := c.namespaces[list[i].Name]

@@ -36,11 +36,12 @@ type Denied struct {
 	Used corev1.ResourceList
 	// Limited is the limit.
 	Limited corev1.ResourceList
-	// Provable: there is surge of all that doesn't fit, so it matters whether the object replaces another one. Escrow of a
-	// resource without surge makes no difference, because it is returned. In a Remark, it would fit then.
+	// Provable: there is surge of a resource that doesn't fit, so it matters whether the object replaces another one. In a Remark,
+	// it would fit then.
 	Provable bool
-	// Surge is, if it replaces one, the room above the limit that it doesn't fit in either.
-	Surge corev1.ResourceList
+	// Replaces: it is known to replace one, and Surge is the room above the limit that it doesn't fit in either.
+	Replaces bool
+	Surge    corev1.ResourceList
 }
 
 // Resources returns the exceeded resources, sorted.

@@ -23,6 +23,8 @@ type Draft struct {
 	// suspected has the amounts of each namespace that is a suspect or has doubtful reservations; nil if they must be gathered
 	// first.
 	suspected map[string]corev1.ResourceList
+	// surged: the charge that was judged last fits in surge only.
+	surged bool
 }
 
 // Ends are how many reservations ended in a draft, and how.

@@ -191,7 +191,7 @@ func (s State) Unsettles(next State) bool {
 	return s.Basis != next.Basis || s.Forgotten != next.Forgotten || s.Counted[Namespaces] != next.Counted[Namespaces] ||
 		!s.Sealed.Equal(next.Sealed) ||
 		s.Fence.Generation != next.Fence.Generation || !s.Fence.Until.Equal(next.Fence.Until) ||
-		!quota.Equals(s.Fence.Hard, next.Fence.Hard)
+		!quota.Equals(s.Fence.Hard, next.Fence.Hard) || !quota.Equals(s.Fence.Surge, next.Fence.Surge)
 }
 
 // Spent reduces an escrow by the grants from it.

@@ -53,13 +53,16 @@ type Knowledge struct {
 // reserved already changes nothing. So a charge whose write may have been lost
 // can be judged again.
 func (d *Draft) Reserve(charge Charge) Decision {
+	d.surged = false
 	decision, amounts := d.judge(charge)
 	if IsGranted(decision) && len(amounts) > 0 {
 		reservation := charge.Reservation
 		reservation.Amounts = amounts
 		d.put(reservation)
 		d.changed = true
-		d.noteSurge(charge, amounts)
+		if d.surged {
+			d.noteSurge(charge.Replaces)
+		}
 		if d.state.isFor(charge.Limits.Basis) && charge.Knowledge.Joined <= d.state.Members() {
 			d.state.Joined = max(d.state.Joined, charge.Knowledge.All) // the caller has seen that none joined since
 		}

@@ -37,36 +37,24 @@ func (d *Draft) refuse(charge Charge, limits Limits, amounts, added corev1.Resou
 	}
 	if charge.replaces() {
 		if names = exceeded(limits.Most(), added, d.chargedOf); len(names) == 0 {
+			d.surged = true
 			return Denied{}, false
 		}
 	}
 	refused := denied(limits.Name, amounts, limits.Hard, names, d.chargedOf)
-	if charge.replaces() {
+	if refused.Replaces = charge.replaces(); refused.Replaces {
 		refused.Surge = quota.Mask(limits.Surge, names)
 	}
-	refused.Provable = !charge.replaces() && limits.couldSurge(names, exceeded(limits.Hard, added, d.heldOf))
+	refused.Provable = !refused.Replaces && slices.ContainsFunc(names, func(name corev1.ResourceName) bool {
+		surge := limits.Surge[name]
+		return surge.Sign() > 0
+	})
 	return refused, true
 }
 
-// couldSurge reports whether a charge may fit if its object replaces another one: there is surge of a resource that doesn't
-// fit, and of all that wouldn't fit without escrow. Escrow of the others is returned before the charge is denied with surge.
-func (l Limits) couldSurge(names, withoutEscrow []corev1.ResourceName) bool {
-	surges := func(name corev1.ResourceName) bool {
-		surge := l.Surge[name]
-		return surge.Sign() > 0
-	}
-	return slices.ContainsFunc(names, surges) &&
-		!slices.ContainsFunc(withoutEscrow, func(name corev1.ResourceName) bool { return !surges(name) })
-}
-
-// noteSurge names the workload of a charge that was just reserved, if some of its amounts are surge.
-func (d *Draft) noteSurge(charge Charge, amounts corev1.ResourceList) {
-	if !charge.replaces() || len(d.state.Surgers) >= MaxSurgers {
-		return
-	}
-	surger, limits := charge.Replaces, d.state.Fence.bind(charge.Limits)
-	_, known := d.state.Surgers[surger.UID]
-	if !known && !limits.Advisory && d.isAbove(quota.Mask(limits.Hard, quota.ResourceNames(amounts))) {
+// noteSurge names the workload of a charge that was just reserved in surge.
+func (d *Draft) noteSurge(surger Surger) {
+	if _, known := d.state.Surgers[surger.UID]; !known && len(d.state.Surgers) < MaxSurgers {
 		d.state.Surgers[surger.UID] = surger
 		d.index.bytes += surger.Size()
 	}

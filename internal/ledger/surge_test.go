@@ -55,11 +55,11 @@ func TestOnlyReplacementsTakeSurge(t *testing.T) {
 		},
 		"a replacement that the surge is too small for is told so": {
 			limits: pods, used: counted("pods", "11"), replaces: true, asked: list("pods", "2"),
-			want: Denied{Quota: "team", Requested: list("pods", "2"), Used: list("pods", "11"), Limited: list("pods", "10"), Surge: list("pods", "2")},
+			want: Denied{Quota: "team", Requested: list("pods", "2"), Used: list("pods", "11"), Limited: list("pods", "10"), Replaces: true, Surge: list("pods", "2")},
 		},
 		"without surge, a replacement is as any other": {
 			limits: limits("pods", "10"), used: counted("pods", "10"), replaces: true, asked: list("pods", "1"),
-			want: Denied{Quota: "team", Requested: list("pods", "1"), Used: list("pods", "10"), Limited: list("pods", "10"), Surge: list()},
+			want: Denied{Quota: "team", Requested: list("pods", "1"), Used: list("pods", "10"), Limited: list("pods", "10"), Replaces: true, Surge: list()},
 		},
 		"without surge, it doesn't matter whether an object is a replacement": {
 			limits: limits("pods", "10"), used: counted("pods", "10"), asked: list("pods", "1"),
@@ -74,12 +74,13 @@ func TestOnlyReplacementsTakeSurge(t *testing.T) {
 		},
 		"a replacement needs surge of each resource that doesn't fit": {
 			limits: both, used: counted("pods", "10", "cpu", "4"), replaces: true, asked: list("pods", "1", "cpu", "1"),
-			want: Denied{Quota: "team", Requested: list("cpu", "1"), Used: list("cpu", "4"), Limited: list("cpu", "4"), Surge: list()},
+			want: Denied{Quota: "team", Requested: list("cpu", "1"), Used: list("cpu", "4"), Limited: list("cpu", "4"), Replaces: true, Surge: list()},
 		},
-		"no proof helps an object that lacks a resource without surge": {
+		"a proof tells others, too, that an object lacks a resource without surge alone": {
 			limits: both, used: counted("pods", "10", "cpu", "4"), asked: list("pods", "1", "cpu", "1"),
 			want: Denied{
 				Quota: "team", Requested: list("pods", "1", "cpu", "1"), Used: list("pods", "10", "cpu", "4"), Limited: list("pods", "10", "cpu", "4"),
+				Provable: true,
 			},
 		},
 		"a proof may help an object that lacks the resource with surge alone": {
@@ -424,7 +425,6 @@ func TestEscrowLeavesADenialProvable(t *testing.T) {
 		want   bool
 	}{
 		"the limit is reached by escrow alone":      {escrow: escrowOf("other", "cpu", "1"), limits: both, want: true},
-		"there is too little escrow":                {escrow: escrowOf("other", "pods", "1"), limits: both},
 		"no resource has surge":                     {escrow: escrowOf("other", "cpu", "1"), limits: limits("pods", "10", "cpu", "4")},
 		"the resource with surge is held in escrow": {escrow: escrowOf("other", "pods", "9", "cpu", "1"), limits: both, want: true},
 	} {

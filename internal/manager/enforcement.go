@@ -150,8 +150,9 @@ func (o *operator) objects(ctx context.Context) error {
 // replacements looks up which pods replace others.
 func (o *operator) replacements() *objects.Replacements {
 	return objects.NewReplacements(objects.ReplacementParts{
-		Clock: o.clock, Typed: o.clients.typed, Untyped: o.clients.untyped, Metadata: o.clients.metadata, Outcomes: o.told,
-		KubeVirt: strings.Split(o.flags.kubevirt, ","),
+		Clock: o.clock, Outcomes: o.told,
+		Typed: o.clients.typed, Untyped: o.clients.untyped, Metadata: o.clients.metadata,
+		KubeVirt: strings.Fields(strings.ReplaceAll(o.flags.kubevirt, ",", " ")),
 	})
 }
 

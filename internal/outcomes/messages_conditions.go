@@ -96,7 +96,7 @@ var (
 		deleteOrLift+", before you set the mode to Deny")
 	RefusedAbove = row(Conditions, "%s; nothing is removed, and requests for more are refused, until used is below hard", deleteOrLift)
 	SurgingAbove = row(Conditions,
-		"%s; pods that replace others have taken surge: %s; nothing else that takes any is admitted until used is below hard",
+		"%s; pods that replace others have taken surge: %s; until used is below hard, only such pods get more",
 		"; wait until the rollouts have ended, and correct or undo one that doesn't")
 	SurgesSince  = part(Conditions, "%s %s/%s since %s", "a workload in SurgingAbove")
 	MoreSurge    = part(Conditions, "and %d more", "the end of the list in SurgingAbove")

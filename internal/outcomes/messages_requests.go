@@ -21,10 +21,12 @@ var (
 	// Held follows Exceeded, about the part of the use that is held for this namespace.
 	Held = row(Answers, " (of used, %s is held until about %s for requests of the same namespace whose objects have not appeared",
 		": if those requests failed, correct them, and try again after that time)")
-	// SurgeTaken and SurgeUnproved follow Exceeded, about objects that replace others.
-	SurgeTaken = row(Answers, " (the pod replaces another one, and the surge for that, %s, is taken",
+	// SurgeTaken and the next two follow Exceeded, about objects that replace others.
+	SurgeTaken = row(Answers, " (this replaces another pod, and doesn't fit in the surge for that either, which is %s",
 		": wait until other rollouts have ended, or ask your cluster administrator for more spec.surge)")
-	SurgeUnproved = row(Answers, " (the operator couldn't find out whether the pod replaces another one, and may take surge: %v",
+	SurgeGrows = row(Answers, " (the pod replaces one that takes less, so it gets no surge",
+		": free some room, or ask for no more than before)")
+	SurgeUnproved = row(Answers, " (the operator couldn't find out whether the pod replaces another one and so gets surge: %v",
 		":"+TryAgain+")")
 	TooMuchHeld = row(Answers, "too much in doubt for quota: %s, requested: %s, held for missing objects: %s, "+
 		"allowed for missing objects: %s (requests in this namespace were admitted and their objects don't appear",

@@ -161,7 +161,7 @@ func (l *List) Decided(decision outcomes.Decision) {
 		l.Granted(decision.At, owner.Key())
 	case ledger.Denied:
 		l.Refused(decision.At, Refusal{
-			Owner: owner, Quota: decided.Quota, Requested: decision.Requested, Short: shortOf(decided), Replaces: len(decided.Surge) > 0,
+			Owner: owner, Quota: decided.Quota, Requested: decision.Requested, Short: shortOf(decided), Replaces: decided.Replaces,
 		})
 	}
 }

@@ -93,7 +93,8 @@ var _ = Describe("A rollout in a full quota", func() {
 		By("refusing everything else, and why")
 		p.rolls(ctx, "fine")
 		Eventually(ctx, p.refusals).Should(ContainElement(ContainSubstring(
-			"exceeded quota: held, requested: pods=1, used: pods=3, limited: pods=2 (the pod replaces another one, and the surge for that, pods=1, is taken")))
+			"exceeded quota: held, requested: pods=1, used: pods=3, limited: pods=2 " +
+				"(this replaces another pod, and doesn't fit in the surge for that either, which is pods=1")))
 		Expect(admin.Create(ctx, builders.Pod(p.name, "mine").Obj())).To(MatchError(And(
 			ContainSubstring("used: pods=3, limited: pods=2"), Not(ContainSubstring("replaces")))))
 
@@ -163,28 +164,44 @@ var _ = Describe("Surge", func() {
 
 	It("is for the pod of a Job while another of its index terminates", func(ctx SpecContext) {
 		p := placeOf(ctx, builders.Quota("job").Hard("pods", "1").Surge("pods", "1"))
+		node(ctx)
 		job := builders.Job(p.name, "job")
 		job.Spec.Suspend, job.Spec.BackoffLimit = nil, ptr.To[int32](6)
+		job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600)
 		Expect(admin.Create(ctx, job)).To(Succeed())
 		Eventually(ctx, p.pods).Should(Equal(1))
-		pods := &corev1.PodList{}
-		Expect(admin.List(ctx, pods, client.InNamespace(p.name))).To(Succeed())
-		first := &pods.Items[0]
-		first.Finalizers = append(first.Finalizers, "example.com/stays")
-		Expect(admin.Update(ctx, first)).To(Succeed())
-		Expect(admin.Delete(ctx, first)).To(Succeed())
+		first := p.runsOnNode(ctx)
+		Expect(admin.Delete(ctx, first)).To(Succeed()) // no kubelet ends it
 		Eventually(ctx, p.pods).WithTimeout(rolled).Should(Equal(2))
+		Eventually(ctx, func() string { return p.exceeded(ctx) }).Should(And(
+			HavePrefix("Surging: pods: used 2, hard 1; "), ContainSubstring("Job job/job since ")))
 		other := builders.Job(p.name, "other")
 		other.Spec.Suspend = nil
 		Expect(admin.Create(ctx, other)).To(Succeed())
 		Consistently(ctx, p.pods).WithTimeout(stays).Should(Equal(2))
 	})
 
+	It("is no room for a pod that takes more than the one that it replaces", func(ctx SpecContext) {
+		p := placeOf(ctx, builders.Quota("grown").Hard("requests.cpu", "1").Surge("requests.cpu", "2"))
+		suite.Kubelet(ctx, cluster, p.name)
+		web := p.deployment("web", 1)
+		web.Spec.Template.Spec.Containers[0].Resources.Requests = builders.Quota("").Hard("cpu", "600m").Obj().Spec.Quota.Hard
+		p.runs(ctx, web)
+		requests := func(cpu string) {
+			Expect(admin.Patch(ctx, builders.Deployment(p.name, "web", 0), client.RawPatch("application/strategic-merge-patch+json", []byte(
+				`{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"`+cpu+`"}}}]}}}}`)))).To(Succeed())
+		}
+		requests("700m")
+		Eventually(ctx, p.refusals).Should(ContainElement(ContainSubstring(
+			"exceeded quota: grown, requested: requests.cpu=700m, used: requests.cpu=600m, limited: requests.cpu=1 " +
+				"(the pod replaces one that takes less, so it gets no surge: ")))
+		requests("500m")
+		Eventually(ctx, func() bool { return p.isRolled(ctx, "web") }).WithTimeout(rolled).Should(BeTrue())
+	})
+
 	It("is for the pod of a DaemonSet beside the one on its node that it replaces", func(ctx SpecContext) {
 		p := placeOf(ctx, builders.Quota("daemon").Hard("pods", "1").Surge("pods", "1"))
-		suite.Create(ctx, admin, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})
-		Expect(admin.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}},
-			client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"taints":null}}`)))).To(Succeed())
+		node(ctx)
 		p.daemon(ctx)
 		Eventually(ctx, p.pods).WithTimeout(rolled).Should(Equal(2))
 		Eventually(ctx, func() string { return p.exceeded(ctx) }).Should(ContainSubstring("DaemonSet daemon/agent since "))

@@ -196,18 +196,7 @@ func (p place) daemon(ctx context.Context) {
 	}}
 	Expect(admin.Create(ctx, set)).To(Succeed())
 	Eventually(ctx, p.pods).Should(Equal(1))
-	pods := &corev1.PodList{}
-	Expect(admin.List(ctx, pods, client.InNamespace(p.name))).To(Succeed())
-	old := &pods.Items[0]
-	Expect(admin.SubResource("binding").Create(ctx, old, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "node"}})).To(Succeed())
-	Eventually(ctx, func() error {
-		if err := admin.Get(ctx, client.ObjectKeyFromObject(old), old); err != nil {
-			return err
-		}
-		old.Status.Phase = corev1.PodRunning
-		old.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
-		return admin.Status().Update(ctx, old)
-	}).Should(Succeed())
+	p.runsOnNode(ctx)
 	Eventually(ctx, func() error {
 		if err := admin.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 			return err
@@ -215,4 +204,32 @@ func (p place) daemon(ctx context.Context) {
 		set.Spec.Template.Annotations = map[string]string{"restarted": "yes"}
 		return admin.Update(ctx, set)
 	}).Should(Succeed())
+}
+
+// node makes the node, on which no kubelet runs.
+func node(ctx context.Context) {
+	GinkgoHelper()
+	made := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+	Expect(client.IgnoreAlreadyExists(admin.Create(ctx, made.DeepCopy()))).To(Succeed())
+	// The API server makes a node not ready, and there is no kubelet that could make it ready.
+	Expect(admin.Patch(ctx, made, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`)))).To(Succeed())
+}
+
+// runsOnNode makes the only pod run on the node, and be ready.
+func (p place) runsOnNode(ctx context.Context) *corev1.Pod {
+	GinkgoHelper()
+	pods := &corev1.PodList{}
+	Expect(admin.List(ctx, pods, client.InNamespace(p.name))).To(Succeed())
+	Expect(pods.Items).To(HaveLen(1))
+	pod := &pods.Items[0]
+	Expect(admin.SubResource("binding").Create(ctx, pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "node"}})).To(Succeed())
+	Eventually(ctx, func() error {
+		if err := admin.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+			return err
+		}
+		pod.Status.Phase = corev1.PodRunning
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+		return admin.Status().Update(ctx, pod)
+	}).Should(Succeed())
+	return pod
 }

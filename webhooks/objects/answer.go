@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -120,8 +121,11 @@ func (h *Handler) remarkOn(
 ) (outcomes.Outcome, admission.Response) {
 	var said comments
 	granted, _ := decided.decision.(ledger.Granted)
+	replaces := sync.OnceValue(func() bool {
+		return decided.proof.replaces() || h.Replacements.prove(ctx, request, attributes).replaces()
+	})
 	for _, remark := range granted.Remarks {
-		if refusal, _ := remark.Refusal.(ledger.Denied); refusal.Provable && h.Replacements.prove(ctx, request, attributes).replaces() {
+		if refusal, _ := remark.Refusal.(ledger.Denied); refusal.Provable && replaces() {
 			continue // it takes surge
 		}
 		h.comment(&said, request, attributes, decided, remark)

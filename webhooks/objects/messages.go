@@ -31,6 +31,8 @@ func surgeMessage(denied ledger.Denied, proof proof) string {
 	switch {
 	case len(denied.Surge) > 0:
 		return outcomes.SurgeTaken.Text(amounts(denied.Surge))
+	case denied.Provable && proof.grows:
+		return outcomes.SurgeGrows.Text()
 	case denied.Provable && proof.err != nil:
 		return outcomes.SurgeUnproved.Text(proof.err)
 	default:

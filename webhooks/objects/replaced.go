@@ -5,7 +5,9 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -19,8 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/metadata"
 	"k8s.io/utils/ptr"
 
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -36,15 +40,64 @@ const (
 
 // podOf returns the pod that an object comes with.
 func (r *Replacements) podOf(ctx context.Context, asked ofPod) (ofPod, error) {
-	pod, err := r.Typed.CoreV1().Pods(asked.namespace).Get(ctx, asked.owner.Name, metav1.GetOptions{})
-	if err = is(pod, asked.owner.UID, err); err != nil {
-		return ofPod{}, fmt.Errorf("reading pod %s: %w", asked.owner.Name, err)
+	pod, err := r.pod(ctx, asked.namespace, asked.owner.Name, asked.owner.UID)
+	if err != nil {
+		return ofPod{}, err
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
 		owner = &metav1.OwnerReference{}
 	}
 	return ofPod{namespace: asked.namespace, owner: owner, pod: pod, there: true}, nil
+}
+
+func (r *Replacements) pod(ctx context.Context, namespace, name string, uid types.UID) (*corev1.Pod, error) {
+	pod, err := r.Typed.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err = is(pod, uid, err); err != nil {
+		return nil, fmt.Errorf("reading pod %s: %w", name, err)
+	}
+	return pod, nil
+}
+
+// errGrows is why a pod that replaces another one takes no surge: once that one has ended, more would be used than before.
+var errGrows = errors.New("the pod takes more than the one that it replaces")
+
+// instead returns the workload of a pod if the pod takes no more than another one, which it replaces, and has no other claims.
+func (r *Replacements) instead(
+	ctx context.Context, asked ofPod, of *metav1.PartialObjectMetadata, kind string, workload metav1.Object,
+) (ledger.Surger, error) {
+	old, err := r.pod(ctx, asked.namespace, of.Name, of.UID)
+	if err != nil {
+		return ledger.Surger{}, err
+	}
+	before, beforeErr := evaluation.PodUsage(r.Clock, old)
+	after, afterErr := evaluation.PodUsage(r.Clock, asked.pod)
+	if err := errors.Join(beforeErr, afterErr); err != nil {
+		return ledger.Surger{}, fmt.Errorf("comparing pod %s with %s: %w", asked.pod.Name, old.Name, err)
+	}
+	for name, amount := range after {
+		if amount.Cmp(before[name]) > 0 {
+			return ledger.Surger{}, errGrows
+		}
+	}
+	if !equality.Semantic.DeepEqual(claimed(old), claimed(asked.pod)) {
+		return ledger.Surger{}, errGrows
+	}
+	return ledger.Surger{
+		UID: workload.GetUID(), Kind: kind, Namespace: workload.GetNamespace(), Name: workload.GetName(),
+		Since: r.Clock.Now().Truncate(time.Second),
+	}, nil
+}
+
+// claimed has the volumes and devices that claims are made for.
+func claimed(pod *corev1.Pod) corev1.PodSpec {
+	claimed := corev1.PodSpec{ResourceClaims: pod.Spec.ResourceClaims}
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].Ephemeral != nil {
+			claimed.Volumes = append(claimed.Volumes, pod.Spec.Volumes[i])
+		}
+	}
+	return claimed
 }
 
 // ofReplicaSet returns the Deployment of a pod, if it has pods of another ReplicaSet, and with this pod more than it asks for.
@@ -54,87 +107,79 @@ func (r *Replacements) ofReplicaSet(ctx context.Context, asked ofPod) (ledger.Su
 		return ledger.Surger{}, fmt.Errorf("reading ReplicaSet %s: %w", asked.owner.Name, err)
 	}
 	owner := metav1.GetControllerOfNoCopy(set)
-	if owner == nil || kindOf(owner) != deployments || !asked.isAsIn(&set.Spec.Template) {
+	if owner == nil || kindOf(owner) != deployments {
 		return ledger.Surger{}, nil
 	}
 	deployment, err := r.Typed.AppsV1().Deployments(asked.namespace).Get(ctx, owner.Name, metav1.GetOptions{})
 	if err = is(deployment, owner.UID, err); err != nil {
 		return ledger.Surger{}, fmt.Errorf("reading Deployment %s: %w", owner.Name, err)
 	}
-	fleet, err := r.fleetOf(ctx, deployment)
-	if err != nil {
+	fleet, err := r.fleetOf(ctx, deployment, set.UID)
+	if err != nil || !fleet.rolls(deployment, asked) {
 		return ledger.Surger{}, err
 	}
-	replicas := int64(ptr.Deref(deployment.Spec.Replicas, 1))
-	all := fleet.pods() + asked.missing()
-	switch others := fleet.pods() - fleet.of[set.UID]; {
-	case fleet.planned > replicas+maxSurge(deployment, replicas): // a ReplicaSet was scaled by hand
-		return ledger.Surger{}, nil
-	case others == 0, int64(all) <= replicas:
-		return ledger.Surger{}, nil
-	default:
-		return r.surger("Deployment", deployment), nil
-	}
+	return r.instead(ctx, asked, fleet.other, deployments.Kind, deployment)
 }
 
 // fleet is the pods of a Deployment.
 type fleet struct {
-	// planned is how many pods its ReplicaSets ask for.
-	planned int64
-	// ReplicaSet -> how many pods it has
-	of map[types.UID]int
+	// all are how many pods it has, and staying how many of them aren't terminating.
+	all, staying int
+	// other is a pod of another ReplicaSet than the one asked about; nil if there is none.
+	other *metav1.PartialObjectMetadata
 }
 
-func (f fleet) pods() (all int) {
-	for _, number := range f.of {
-		all += number
-	}
-	return all
+// rolls reports whether a Deployment replaces pods, and with one more has more than it asks for. It may have as many as its
+// strategy says, and no more than twice as many as it asks for. A Deployment that is paused may never replace the rest.
+func (f fleet) rolls(deployment *appsv1.Deployment, with ofPod) bool {
+	replicas := int(ptr.Deref(deployment.Spec.Replicas, 1))
+	most := replicas + min(maxSurge(deployment, replicas), replicas)
+	return f.other != nil && !deployment.Spec.Paused && f.all+with.missing() > replicas && f.staying+with.missing() <= most
 }
 
-func (r *Replacements) fleetOf(ctx context.Context, deployment *appsv1.Deployment) (fleet, error) {
+// fleetOf returns the pods of a Deployment. Other is of another ReplicaSet than this one.
+func (r *Replacements) fleetOf(ctx context.Context, deployment *appsv1.Deployment, set types.UID) (found fleet, err error) {
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	if err != nil {
 		return fleet{}, fmt.Errorf("reading the selector of Deployment %s: %w", deployment.Name, err)
 	}
-	sets, err := r.Typed.AppsV1().ReplicaSets(deployment.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	owned := map[types.UID]bool{}
+	sets := r.Metadata.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(deployment.Namespace)
+	err = each(ctx, sets, metav1.ListOptions{LabelSelector: selector.String()}, func(one *metav1.PartialObjectMetadata) {
+		if metav1.IsControlledBy(one, deployment) {
+			owned[one.UID] = true
+		}
+	})
 	if err != nil {
 		return fleet{}, fmt.Errorf("listing the ReplicaSets of Deployment %s: %w", deployment.Name, err)
 	}
-	found := fleet{of: map[types.UID]int{}}
-	for i := range sets.Items {
-		if one := &sets.Items[i]; metav1.IsControlledBy(one, deployment) {
-			found.planned += int64(ptr.Deref(one.Spec.Replicas, 1))
-			found.of[one.UID] = 0
+	err = r.pods(ctx, deployment.Namespace, selector, fields.Everything(), func(pod *metav1.PartialObjectMetadata) {
+		controller := metav1.GetControllerOfNoCopy(pod)
+		if controller == nil || !owned[controller.UID] {
+			return
 		}
-	}
-	present, err := r.pods(ctx, deployment.Namespace, selector, fields.Everything())
-	if err != nil {
-		return fleet{}, err
-	}
-	for i := range present {
-		controller := metav1.GetControllerOfNoCopy(&present[i])
-		if controller == nil {
-			continue
+		found.all++
+		if pod.DeletionTimestamp == nil {
+			found.staying++
 		}
-		if _, owned := found.of[controller.UID]; owned {
-			found.of[controller.UID]++
+		if controller.UID != set && (found.other == nil || found.other.DeletionTimestamp != nil) {
+			found.other = pod
 		}
-	}
-	return found, nil
+	})
+	return found, err
 }
 
 // maxSurge is how many pods more than replicas a Deployment may have during a rollout.
-func maxSurge(deployment *appsv1.Deployment, replicas int64) int64 {
+func maxSurge(deployment *appsv1.Deployment, replicas int) int {
 	rolling := deployment.Spec.Strategy.RollingUpdate
 	if rolling == nil {
 		return 0
 	}
-	surge, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(rolling.MaxSurge, intstr.FromInt32(0)), int(replicas), true)
+	surge, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(rolling.MaxSurge, intstr.FromInt32(0)), replicas, true)
 	if err != nil {
 		return 0 // the API server stores no other text
 	}
-	return int64(surge)
+	return surge
 }
 
 // ofDaemonSet returns the DaemonSet of a pod, if another pod of it is on the same node.
@@ -145,19 +190,19 @@ func (r *Replacements) ofDaemonSet(ctx context.Context, asked ofPod) (ledger.Sur
 	}
 	node := nodeOf(asked.pod)
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-	if err != nil || node == "" || !asked.isAsIn(&set.Spec.Template) {
+	if err != nil || node == "" {
 		return ledger.Surger{}, err //nolint:wrapcheck // the API server stores no other selector
 	}
-	present, err := r.pods(ctx, asked.namespace, selector, fields.OneTermEqualSelector("spec.nodeName", node))
-	if err != nil {
+	var other *metav1.PartialObjectMetadata
+	err = r.pods(ctx, asked.namespace, selector, fields.OneTermEqualSelector("spec.nodeName", node), func(pod *metav1.PartialObjectMetadata) {
+		if metav1.IsControlledBy(pod, set) && pod.UID != asked.pod.UID {
+			other = pod
+		}
+	})
+	if err != nil || other == nil {
 		return ledger.Surger{}, err
 	}
-	for _, pod := range present {
-		if metav1.IsControlledBy(&pod, set) && pod.UID != asked.pod.UID {
-			return r.surger("DaemonSet", set), nil
-		}
-	}
-	return ledger.Surger{}, nil
+	return r.instead(ctx, asked, other, daemonSets.Kind, set)
 }
 
 // nodeOf is the node that a DaemonSet's pod is for; empty if there is none.
@@ -187,27 +232,32 @@ func (r *Replacements) ofJob(ctx context.Context, asked ofPod) (ledger.Surger, e
 		return ledger.Surger{}, fmt.Errorf("reading Job %s: %w", asked.owner.Name, err)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
-	if err != nil || !asked.isAsIn(&job.Spec.Template) {
+	if err != nil {
 		return ledger.Surger{}, err //nolint:wrapcheck // the API server stores no other selector
 	}
-	present, err := r.pods(ctx, asked.namespace, selector, fields.Everything())
-	if err != nil {
-		return ledger.Surger{}, err
-	}
-	all, terminating := asked.missing(), 0
-	for _, pod := range present {
-		if !metav1.IsControlledBy(&pod, job) {
-			continue
+	all, terminating := asked.missing(), (*metav1.PartialObjectMetadata)(nil)
+	err = r.pods(ctx, asked.namespace, selector, fields.Everything(), func(pod *metav1.PartialObjectMetadata) {
+		if !metav1.IsControlledBy(pod, job) {
+			return
 		}
 		all++
 		if pod.DeletionTimestamp != nil && pod.Annotations[indexAnnotation] == asked.pod.Annotations[indexAnnotation] {
-			terminating++
+			terminating = pod
 		}
+	})
+	if err != nil || terminating == nil || all <= atOnce(job) {
+		return ledger.Surger{}, err
 	}
-	if terminating == 0 || all <= int(ptr.Deref(job.Spec.Parallelism, 1)) {
-		return ledger.Surger{}, nil
+	return r.instead(ctx, asked, terminating, jobs.Kind, job)
+}
+
+// atOnce is how many pods a Job asks for.
+func atOnce(job *batchv1.Job) int {
+	most := ptr.Deref(job.Spec.Parallelism, 1)
+	if job.Spec.Completions != nil {
+		most = min(most, *job.Spec.Completions-job.Status.Succeeded)
 	}
-	return r.surger("Job", job), nil
+	return int(most)
 }
 
 // ofMachine returns the virtual machine of a pod, if the pod is the target of a migration that isn't over, and the machine runs
@@ -233,11 +283,21 @@ func (r *Replacements) ofMachine(ctx context.Context, asked ofPod) (ledger.Surge
 	if err != nil || !migrates(migration, machine) {
 		return ledger.Surger{}, err
 	}
-	present, err := r.pods(ctx, asked.namespace, labels.SelectorFromSet(podsOf(machine.GetUID())), fields.Everything())
-	if err != nil || !lacksTarget(present, machine, uid) {
+	var source, target *metav1.PartialObjectMetadata
+	of := labels.SelectorFromSet(podsOf(machine.GetUID()))
+	err = r.pods(ctx, asked.namespace, of, fields.Everything(), func(pod *metav1.PartialObjectMetadata) {
+		switch {
+		case !metav1.IsControlledBy(pod, machine):
+		case pod.Labels[migrationLabel] == string(uid):
+			target = pod
+		default:
+			source = pod
+		}
+	})
+	if err != nil || source == nil || target != nil {
 		return ledger.Surger{}, err
 	}
-	return r.surger(machines.Kind, machine), nil
+	return r.instead(ctx, asked, source, machines.Kind, machine)
 }
 
 // podsOf are the labels of all pods of a machine.
@@ -250,40 +310,54 @@ func migrates(migration, machine *unstructured.Unstructured) bool {
 	return of == machine.GetName() && phase != "Succeeded" && phase != "Failed"
 }
 
-// lacksTarget reports whether the machine has a pod, and none for the migration.
-func lacksTarget(present []metav1.PartialObjectMetadata, machine metav1.Object, migration types.UID) bool {
-	sources := 0
-	for i := range present {
-		pod := &present[i]
-		switch {
-		case !metav1.IsControlledBy(pod, machine):
-		case pod.Labels[migrationLabel] == string(migration):
-			return false
-		default:
-			sources++
-		}
-	}
-	return sources > 0
-}
-
-// pods lists the metadata of pods that have not ended, as a quota counts them.
+// pods calls visit with the metadata of pods that a quota counts.
 func (r *Replacements) pods(
-	ctx context.Context, namespace string, selector labels.Selector, of fields.Selector,
-) ([]metav1.PartialObjectMetadata, error) {
+	ctx context.Context, namespace string, selector labels.Selector, of fields.Selector, visit func(*metav1.PartialObjectMetadata),
+) error {
 	of = fields.AndSelectors(of,
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
-	list, err := r.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: selector.String(), FieldSelector: of.String()})
+	pods := r.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace)
+	now := r.Clock.Now()
+	err := each(ctx, pods, metav1.ListOptions{LabelSelector: selector.String(), FieldSelector: of.String()},
+		func(pod *metav1.PartialObjectMetadata) {
+			if !isOverdue(pod, now) {
+				visit(pod)
+			}
+		})
 	if err != nil {
-		return nil, fmt.Errorf("listing pods: %w", err)
+		return fmt.Errorf("listing pods: %w", err)
 	}
-	return list.Items, nil
+	return nil
 }
 
-func (r *Replacements) surger(kind string, workload metav1.Object) ledger.Surger {
-	return ledger.Surger{
-		UID: workload.GetUID(), Kind: kind, Namespace: workload.GetNamespace(), Name: workload.GetName(), Since: r.Clock.Now(),
+// isOverdue reports whether a pod should have ended already. Then Kubernetes' evaluator counts it no more (QuotaV1Pod).
+func isOverdue(pod *metav1.PartialObjectMetadata, now time.Time) bool {
+	if pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil {
+		return false
+	}
+	return now.After(pod.DeletionTimestamp.Add(time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second))
+}
+
+// page is how many objects are listed at a time: their metadata may be large.
+const page = 100
+
+// each calls visit with the metadata of objects.
+func each(
+	ctx context.Context, in metadata.ResourceInterface, options metav1.ListOptions, visit func(*metav1.PartialObjectMetadata),
+) error {
+	options.Limit = page
+	for {
+		list, err := in.List(ctx, options)
+		if err != nil {
+			return err //nolint:wrapcheck // the caller names the list
+		}
+		for i := range list.Items {
+			visit(&list.Items[i])
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil
+		}
 	}
 }
 
@@ -293,22 +367,6 @@ func (p ofPod) missing() int {
 		return 0
 	}
 	return 1
-}
-
-// isAsIn reports whether a pod that is there has claims as its workload's template says. Anybody may have created it.
-func (p ofPod) isAsIn(template *corev1.PodTemplateSpec) bool {
-	return !p.there || equality.Semantic.DeepEqual(ephemeral(p.pod.Spec.Volumes), ephemeral(template.Spec.Volumes)) &&
-		equality.Semantic.DeepEqual(p.pod.Spec.ResourceClaims, template.Spec.ResourceClaims)
-}
-
-// ephemeral returns the volumes that claims are made for.
-func ephemeral(volumes []corev1.Volume) (claimed []corev1.Volume) {
-	for i := range volumes {
-		if volumes[i].Ephemeral != nil {
-			claimed = append(claimed, volumes[i])
-		}
-	}
-	return claimed
 }
 
 // is returns an error if an object couldn't be read, or if another one has its name by now.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/singleflight"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -36,20 +37,30 @@ import (
 // the user who creates the pod. A user who may create pods can give them any label and any owner. But nobody else creates
 // pods as the user of a controller, and a controller creates them as its workloads say.
 //
-// A workload that has more pods than it asks for ends some of them. So the surge that its pods take is free again once it has
-// as many as it asks for, unless it is scaled up meanwhile.
+// A workload that has more pods than it asks for ends some of them, and no pod takes more than the one that it replaces. So
+// the surge that its pods take is free again once it has as many as it asks for, unless it is scaled up meanwhile.
 type Replacements struct {
 	ReplacementParts
 
 	// flights are the looks under way. Requests for pods of one workload share a look.
 	flights singleflight.Group
-	// turns has one element for each of them that has begun.
+	// turns has one element for each of them that has begun, and mu guards own.
 	turns chan struct{}
+	mu    sync.Mutex
+	// own are the turns of each namespace that has a look under way.
+	own map[string]*ownTurns
+}
+
+// ownTurns has one element for each look that a namespace has begun. Looks of others don't wait for these.
+type ownTurns struct {
+	turns chan struct{}
+	// users are how many looks wait or have begun.
+	users int
 }
 
 // ReplacementParts are the dependencies of Replacements.
 type ReplacementParts struct {
-	Clock    clock.PassiveClock
+	Clock    clock.Clock
 	Typed    kubernetes.Interface
 	Untyped  dynamic.Interface
 	Metadata metadata.Interface
@@ -59,18 +70,23 @@ type ReplacementParts struct {
 	Outcomes outcomes.Observer
 }
 
-// looksAtOnce bounds the looks that have begun.
-const looksAtOnce = 32
+// looksAtOnce bounds the looks that have begun, and looksOfNamespace those of one namespace.
+const (
+	looksAtOnce      = 32
+	looksOfNamespace = 8
+)
 
 // NewReplacements makes Replacements.
 func NewReplacements(parts ReplacementParts) *Replacements {
-	return &Replacements{ReplacementParts: parts, turns: make(chan struct{}, looksAtOnce)}
+	return &Replacements{ReplacementParts: parts, turns: make(chan struct{}, looksAtOnce), own: map[string]*ownTurns{}}
 }
 
 // proof is whether an object replaces another one. The zero value is that it isn't known to.
 type proof struct {
 	// surger is the workload of an object that does.
 	surger ledger.Surger
+	// grows: it replaces one that takes less.
+	grows bool
 	// err is why it couldn't be found out.
 	err error
 }
@@ -97,8 +113,9 @@ func (r *Replacements) prove(ctx context.Context, request *admissionv1.Admission
 	case <-ctx.Done():
 		found.err = context.Cause(ctx)
 	}
-	if apierrors.IsNotFound(found.err) {
-		found.err = nil // an object that isn't there has no pods to replace
+	found.grows = errors.Is(found.err, errGrows)
+	if found.grows || apierrors.IsNotFound(found.err) { // an object that isn't there has no pods to replace
+		found.err = nil
 	}
 	r.Outcomes.Looked(found.replaces(), found.err)
 	return found
@@ -108,10 +125,9 @@ func (r *Replacements) prove(ctx context.Context, request *admissionv1.Admission
 func (r *Replacements) look(ctx context.Context, asked ofPod) (surger ledger.Surger, err error) {
 	ctx, cancel := context.WithTimeout(ctx, admission.ProofWait)
 	defer cancel()
-	select {
-	case r.turns <- struct{}{}:
-		defer func() { <-r.turns }()
-	case <-ctx.Done():
+	begun, end := r.begin(ctx, asked.namespace)
+	defer end()
+	if !begun {
 		return ledger.Surger{}, errLooks
 	}
 	if asked.pod == nil {
@@ -126,6 +142,38 @@ func (r *Replacements) look(ctx context.Context, asked ofPod) (surger ledger.Sur
 		return ledger.Surger{}, nil
 	}
 	return look(ctx, asked)
+}
+
+// begin waits for a turn, and reports whether there was one.
+func (r *Replacements) begin(ctx context.Context, namespace string) (begun bool, end func()) {
+	r.mu.Lock()
+	own := r.own[namespace]
+	if own == nil {
+		own = &ownTurns{turns: make(chan struct{}, looksOfNamespace)}
+		r.own[namespace] = own
+	}
+	own.users++
+	r.mu.Unlock()
+	var held []chan struct{}
+	end = func() {
+		for _, turns := range held {
+			<-turns
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if own.users--; own.users == 0 {
+			delete(r.own, namespace)
+		}
+	}
+	for _, turns := range []chan struct{}{own.turns, r.turns} {
+		select {
+		case turns <- struct{}{}:
+			held = append(held, turns)
+		case <-ctx.Done():
+			return false, end
+		}
+	}
+	return true, end
 }
 
 // ofPod is a pod as it is asked about.
@@ -148,7 +196,7 @@ func (p ofPod) key() string {
 	return strings.Join(parts, "\n")
 }
 
-// The kinds of owners whose pods may replace others, and of the owner of what comes with a pod.
+// The kinds of owners whose pods may replace others. A pod owns its claims.
 var (
 	replicaSets = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 	deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}

@@ -4,7 +4,10 @@
 package objects
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,7 +24,7 @@ import (
 
 const kubeVirt = "system:serviceaccount:kubevirt:kubevirt-controller"
 
-// Only the controller that makes such objects is asked about, whatever an object says of its owner.
+// Only the controller that makes such objects is asked about, though anybody may write an owner into an object.
 func TestOnlyControllersMakeReplacements(t *testing.T) {
 	controller := func(name string) string { return "system:serviceaccount:kube-system:" + name }
 	replacements := NewReplacements(ReplacementParts{KubeVirt: []string{kubeVirt}})
@@ -79,7 +82,7 @@ var (
 func TestHowManyMorePodsADeploymentMayHave(t *testing.T) {
 	for name, test := range map[string]struct {
 		surge *intstr.IntOrString
-		want  int64
+		want  int
 	}{
 		"a number":             {surge: ptr.To(intstr.FromInt32(3)), want: 3},
 		"a part is rounded up": {surge: ptr.To(intstr.FromString("25%")), want: 3},
@@ -98,24 +101,89 @@ func TestHowManyMorePodsADeploymentMayHave(t *testing.T) {
 	}
 }
 
-// A pod that is there may be anybody's: its claims must be those of the workload's template.
-func TestAPodThatIsThereHasTheClaimsOfItsTemplate(t *testing.T) {
-	template := corev1.PodTemplateSpec{Spec: builders.Pod("", "").EphemeralVolume("data", "1Gi").Obj().Spec}
+func TestWhenADeploymentRolls(t *testing.T) {
+	pod := &metav1.PartialObjectMetadata{}
+	deployment := func(paused bool, surge int32) *appsv1.Deployment {
+		made := builders.Deployment("shop", "web", 3)
+		made.Spec.Paused = paused
+		made.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(surge))}
+		return made
+	}
 	for name, test := range map[string]struct {
-		pod   *corev1.Pod
-		there bool
-		want  bool
+		fleet      fleet
+		deployment *appsv1.Deployment
+		there      bool
+		want       bool
 	}{
-		"the same":             {pod: builders.Pod("shop", "web").EphemeralVolume("data", "1Gi").Obj(), there: true, want: true},
-		"a larger one":         {pod: builders.Pod("shop", "web").EphemeralVolume("data", "1Ti").Obj(), there: true},
-		"one more":             {pod: builders.Pod("shop", "web").EphemeralVolume("data", "1Gi").EphemeralVolume("more", "1Gi").Obj(), there: true},
-		"devices":              {pod: builders.Pod("shop", "web").EphemeralVolume("data", "1Gi").DevicesFrom("fpga").Obj(), there: true},
-		"made by a controller": {pod: builders.Pod("shop", "web").Obj(), want: true},
+		"one pod more, and old ones":        {fleet: fleet{all: 3, staying: 3, other: pod}, deployment: deployment(false, 1), want: true},
+		"as many as it asks for":            {fleet: fleet{all: 2, staying: 2, other: pod}, deployment: deployment(false, 1)},
+		"no old ones":                       {fleet: fleet{all: 3, staying: 3}, deployment: deployment(false, 1)},
+		"instead of one that terminates":    {fleet: fleet{all: 3, staying: 2, other: pod}, deployment: deployment(false, 0), want: true},
+		"more than the strategy says":       {fleet: fleet{all: 4, staying: 4, other: pod}, deployment: deployment(false, 1)},
+		"more than twice what it asks for":  {fleet: fleet{all: 6, staying: 6, other: pod}, deployment: deployment(false, 100)},
+		"paused":                            {fleet: fleet{all: 3, staying: 3, other: pod}, deployment: deployment(true, 1)},
+		"a pod that is there, one too many": {fleet: fleet{all: 4, staying: 4, other: pod}, deployment: deployment(false, 1), there: true, want: true},
+		"a pod that is there":               {fleet: fleet{all: 3, staying: 3, other: pod}, deployment: deployment(false, 1), there: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := (ofPod{pod: test.pod, there: test.there}).isAsIn(&template); got != test.want {
+			if got := test.fleet.rolls(test.deployment, ofPod{there: test.there}); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
 	}
+}
+
+// The pod on a node that should have ended long ago isn't counted any more: see footprint_test.go in internal/evaluation.
+func TestAPodThatShouldHaveEndedIsntReplaced(t *testing.T) {
+	now := time.Unix(1000, 0)
+	at := func(seconds int64) *metav1.Time { return ptr.To(metav1.NewTime(time.Unix(seconds, 0))) }
+	for name, test := range map[string]struct {
+		pod  metav1.ObjectMeta
+		want bool
+	}{
+		"a pod that stays":            {},
+		"one that may terminate yet":  {pod: metav1.ObjectMeta{DeletionTimestamp: at(990), DeletionGracePeriodSeconds: ptr.To[int64](30)}},
+		"one that is over":            {pod: metav1.ObjectMeta{DeletionTimestamp: at(990), DeletionGracePeriodSeconds: ptr.To[int64](0)}, want: true},
+		"one without a grace period":  {pod: metav1.ObjectMeta{DeletionTimestamp: at(1)}},
+		"one that ends at the moment": {pod: metav1.ObjectMeta{DeletionTimestamp: at(990), DeletionGracePeriodSeconds: ptr.To[int64](10)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := isOverdue(&metav1.PartialObjectMetadata{ObjectMeta: test.pod}, now); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// One namespace's looks don't take the turns of others.
+func TestANamespaceHasABoundedNumberOfLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		replacements := NewReplacements(ReplacementParts{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var ends []func()
+		for range looksOfNamespace {
+			begun, end := replacements.begin(ctx, "busy")
+			if !begun {
+				t.Fatal("want a turn")
+			}
+			ends = append(ends, end)
+		}
+		if begun, end := replacements.begin(ctx, "quiet"); !begun {
+			t.Error("another namespace has no turn")
+		} else {
+			end()
+		}
+		begun, end := replacements.begin(ctx, "busy")
+		if begun {
+			t.Error("want no turn within a second")
+		}
+		end()
+		for _, end := range ends {
+			end()
+		}
+		if len(replacements.own) != 0 || len(replacements.turns) != 0 {
+			t.Errorf("%d namespaces and %d turns are left", len(replacements.own), len(replacements.turns))
+		}
+	})
 }

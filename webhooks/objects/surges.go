@@ -36,8 +36,8 @@ func (r *Replacements) surplus(ctx context.Context, surger ledger.Surger) (int, 
 		if err = is(deployment, surger.UID, err); err != nil {
 			return 0, reading(err)
 		}
-		fleet, err := r.fleetOf(ctx, deployment)
-		return fleet.pods() - int(ptr.Deref(deployment.Spec.Replicas, 1)), err
+		fleet, err := r.fleetOf(ctx, deployment, "")
+		return fleet.all - int(ptr.Deref(deployment.Spec.Replicas, 1)), err
 	case daemonSets.Kind:
 		set, err := r.Typed.AppsV1().DaemonSets(surger.Namespace).Get(ctx, surger.Name, metav1.GetOptions{})
 		if err = is(set, surger.UID, err); err != nil {
@@ -51,7 +51,7 @@ func (r *Replacements) surplus(ctx context.Context, surger ledger.Surger) (int, 
 			return 0, reading(err)
 		}
 		number, err := r.number(ctx, job, job.Spec.Selector)
-		return number - int(ptr.Deref(job.Spec.Parallelism, 1)), err
+		return number - atOnce(job), err
 	case machines.Kind:
 		machine := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: surger.Namespace, UID: surger.UID}}
 		number, err := r.number(ctx, machine, &metav1.LabelSelector{MatchLabels: podsOf(surger.UID)})
@@ -67,11 +67,10 @@ func (r *Replacements) number(ctx context.Context, workload metav1.Object, of *m
 	if err != nil {
 		return 0, fmt.Errorf("reading the selector of %s: %w", workload.GetName(), err)
 	}
-	present, err := r.pods(ctx, workload.GetNamespace(), selector, fields.Everything())
-	for i := range present {
-		if metav1.IsControlledBy(&present[i], workload) {
+	err = r.pods(ctx, workload.GetNamespace(), selector, fields.Everything(), func(pod *metav1.PartialObjectMetadata) {
+		if metav1.IsControlledBy(pod, workload) {
 			number++
 		}
-	}
+	})
 	return number, err
 }
