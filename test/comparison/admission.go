@@ -67,6 +67,10 @@ type Cluster struct {
 	drafts     map[string]*ledger.Draft // quota -> its ledger
 	// forced: nothing is refused, because it came before the quotas were as they are.
 	forced bool
+	// replaces: the pod that is created, with its claims, replaces another one, so that it may take surge.
+	replaces bool
+	// surged: a pod has taken surge.
+	surged bool
 	// remarks are what quotas would have refused that refuse nothing.
 	remarks map[Short]bool
 	serial  int
@@ -237,6 +241,9 @@ func (c *Cluster) charge(resource schema.GroupVersionResource, kind string, obje
 			Object:  ledger.Object{Resource: resource, Namespace: Namespace, Name: string(key.UID), UID: key.UID},
 			Attempt: key.Attempt, Amounts: amount.Amounts,
 		}}
+		if c.replaces {
+			charge.Replaces = ledger.Surger{UID: Name, Kind: "Deployment", Namespace: Namespace, Name: Name}
+		}
 		charges = append(charges, charge)
 		decision := c.drafts[amount.Quota].Judge(charge)
 		if denied, ok := decision.(ledger.Denied); ok {
@@ -250,6 +257,7 @@ func (c *Cluster) charge(resource schema.GroupVersionResource, kind string, obje
 	}
 	for _, charge := range charges {
 		granted, _ := c.drafts[charge.Limits.Name].Reserve(charge).(ledger.Granted)
+		c.surged = c.surged || len(c.drafts[charge.Limits.Name].Peek().Surgers) > 0
 		for _, remark := range granted.Remarks {
 			if denied, ok := remark.Refusal.(ledger.Denied); ok && !c.forced {
 				for _, short := range shorts(denied) {

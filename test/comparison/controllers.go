@@ -144,6 +144,13 @@ func (c *Cluster) claimsOf(made *pod) error {
 	return nil
 }
 
+// replacing makes a pod that may replace another one.
+func (c *Cluster) replacing(replaces bool, template *corev1.PodTemplateSpec) error {
+	c.replaces = replaces
+	defer func() { c.replaces = false }()
+	return c.pod(template, -1)
+}
+
 func (c *Cluster) delete(which *pod) {
 	c.free(which.charged)
 	c.pods = slices.DeleteFunc(c.pods, func(pod *pod) bool { return pod == which })
@@ -221,7 +228,7 @@ func (c *Cluster) deployment(object, before *appsv1.Deployment) error {
 		case len(c.pods) >= wanted+surge:
 			panic("a rollout that can neither create nor delete")
 		default:
-			if err := c.pod(template, -1); err != nil {
+			if err := c.replacing(len(old) > 0 && len(c.pods) >= wanted, template); err != nil {
 				return err
 			}
 		}
@@ -305,7 +312,7 @@ func (c *Cluster) daemonSet(object, before *appsv1.DaemonSet) error {
 		if !surges {
 			c.delete(pod)
 		}
-		if err := c.pod(template, -1); err != nil {
+		if err := c.replacing(surges, template); err != nil {
 			return err
 		}
 		if surges {

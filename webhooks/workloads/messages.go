@@ -41,7 +41,7 @@ func (f *finding) words(asked *subject) []string {
 	var said, what string
 	var names []string
 	switch {
-	case f.isShort() && len(f.room.Never) > 0:
+	case f.isShort() && len(f.room.Never) > 0 && f.surge() != fitting.SurgeForEver:
 		said, what, names = f.never(asked)
 	case f.isShort():
 		said, what, names = f.short(asked)
@@ -52,6 +52,8 @@ func (f *finding) words(asked *subject) []string {
 		said = outcomes.QuotaNotJudged.Text(f.unjudged)
 	case f.waits():
 		said, what, names = outcomes.WaitsForRoom.Text(), outcomes.SurgeShort.Text(), f.tight()
+	case f.isOnlySurge():
+		said, names = outcomes.UsesSurge.Text(), f.surges()
 	default:
 		return nil
 	}
@@ -176,6 +178,8 @@ func (f *finding) short(asked *subject) (said, what string, names []string) {
 		}
 	}
 	switch {
+	case f.surge() == fitting.SurgeForEver:
+		said = outcomes.SurgeForEver.Text()
 	case asked.unknownNodes:
 		said = outcomes.NoPodNow.Text()
 	case asked.maximum:
@@ -188,6 +192,10 @@ func (f *finding) short(asked *subject) (said, what string, names []string) {
 		said = outcomes.OthersNow.Text()
 	case asked.workload.Kind == "Job":
 		said = outcomes.LaterPodsNow.Text()
+	case f.surge() == fitting.SurgeTaken:
+		said = outcomes.StuckSurgeTaken.Text()
+	case f.surge() == fitting.SurgeTooSmall:
+		said = outcomes.StuckSurgeTooSmall.Text()
 	default:
 		said = outcomes.RolloutStuck.Text()
 	}
@@ -195,6 +203,39 @@ func (f *finding) short(asked *subject) (said, what string, names []string) {
 		said = outcomes.Maybe(said)
 	}
 	return said, outcomes.ShortOf.Text(), names
+}
+
+// surge says what surge has to do with all that is short.
+func (f *finding) surge() fitting.Surge {
+	why := fitting.SurgeForEver
+	for _, row := range f.verdict.Rows {
+		if row.Shortfall.IsZero() || row.Surge == why {
+			continue
+		}
+		for _, weightier := range [...]fitting.Surge{fitting.SurgeTaken, fitting.SurgeTooSmall, fitting.SurgeNone} {
+			if row.Surge == weightier {
+				why = weightier
+			}
+		}
+	}
+	return why
+}
+
+// surges are the parts of what is left of surge that a rollout takes.
+func (f *finding) surges() []string {
+	var names []string
+	for _, row := range f.verdict.Rows {
+		if takes, left := row.TakesSurge(), row.SurgeLeft(); !takes.IsZero() {
+			names = append(names, fmt.Sprintf("%s %s of %s", row.Resource, takes.String(), left.String()))
+		}
+	}
+	return names
+}
+
+// takesSurge reports whether a rollout fits, and takes surge of a resource.
+func takesSurge(row fitting.Row) bool {
+	takes := row.TakesSurge()
+	return !takes.IsZero()
 }
 
 // uncounted are the resources whose rest is unknown.
@@ -212,9 +253,7 @@ func (f *finding) uncounted() []string {
 func (f *finding) tight() []string {
 	var names []string
 	for _, row := range f.verdict.Rows {
-		if waits(row) {
-			missing := row.WholeSurge.DeepCopy()
-			missing.Sub(row.Available)
+		if missing := row.Waits(); !missing.IsZero() {
 			names = append(names, fmt.Sprintf("%s %s", row.Resource, missing.String()))
 		}
 	}
@@ -223,7 +262,8 @@ func (f *finding) tight() []string {
 
 // waits reports whether a rollout goes through with the rest of a resource, but without its whole surge.
 func waits(row fitting.Row) bool {
-	return row.Counted && row.Shortfall.IsZero() && row.WholeSurge.Cmp(row.Requested) > 0 && row.WholeSurge.Cmp(row.Available) > 0
+	missing := row.Waits()
+	return !missing.IsZero()
 }
 
 // listed names as many as there is room for, the first at least, and says how many others there are. The
