@@ -167,11 +167,16 @@ func (d *diagnosis) quotas() []render.WhyQuota {
 		quota := render.WhyQuota{Quota: quotaName(limit)}
 		for _, row := range d.all.Rows {
 			if row.Limit.Name == limit.Name && row.Limit.Source == limit.Source {
-				quota.Rows = append(quota.Rows, d.row(limit, row.Resource, d.nextOf(limit, row.Resource), row.Requested))
+				found := d.row(limit, row.Resource, d.nextOf(limit, row.Resource), row.Requested)
+				if limit.Surge != nil && row.Counted {
+					found.Short = &row.Shortfall
+				}
+				quota.Rows = append(quota.Rows, found)
 			}
 		}
 		isLatest := refused && d.isBy(limit, latest.Words)
 		d.amend(&quota, limit)
+		quota.Surge = d.surge(limit)
 		if len(quota.Rows) > 0 && (isLatest || quota.IsShort() || quota.IsUncounted()) {
 			found = append(found, quota)
 		}

@@ -528,7 +528,7 @@ func anyQuota(t *rapid.T, name string) Quota {
 		put(&list, of.name, hard, unitOf(of.name))
 		amount := list[of.name]
 		built.Hard(of.name, amount.String())
-		if most := anyOf(t, "surge", 0, 0, 1, 3); most > 0 {
+		if most := anyOf(t, "surge", 0, 1, 2, 3); most > 0 {
 			surge := corev1.ResourceList{}
 			put(&surge, of.name, rapid.IntRange(0, most*max(1, of.most/4)).Draw(t, "surge of it"), unitOf(of.name))
 			amount := surge[of.name]
