@@ -152,7 +152,7 @@ func ReadFit(answer []byte) (fitting.Verdict, error) {
 	read := struct {
 		Quotas []struct {
 			Quota, Resource, WithSurge, Available, Shortfall string
-			Surge                                            *struct{ Shortfall string }
+			Surge                                            *struct{ Left, Shortfall string }
 			Advisory                                         bool
 		}
 		Refusals []struct{ Refused, Message string }
@@ -172,6 +172,7 @@ func ReadFit(answer []byte) (fitting.Verdict, error) {
 			found.Shortfall = resource.MustParse(row.Shortfall)
 			if row.Surge != nil {
 				found.Surge = fitting.Surge(row.Surge.Shortfall)
+				limit.Surge = corev1.ResourceList{found.Resource: resource.MustParse(row.Surge.Left)}
 			}
 		}
 		verdict.Rows = append(verdict.Rows, found)
