@@ -420,7 +420,7 @@ func rolloutNote(row fitting.Row) (note, about string) {
 	case !waits.IsZero():
 		return tightRollout, about
 	case !takes.IsZero():
-		return takesSurge, fmt.Sprintf("%s of the %s that are left of %s", takes.String(), left.String(), about)
+		return takesSurge, fmt.Sprintf("%s, %s of the %s that is left", about, takes.String(), left.String())
 	default:
 		return "", ""
 	}

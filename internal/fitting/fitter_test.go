@@ -538,14 +538,18 @@ func TestLimitsOf(t *testing.T) {
 			},
 		}
 	}
+	surging := func(view quotav1.LocalResourceQuota, hard corev1.ResourceList) quotav1.LocalResourceQuota {
+		view.Status.Surge = &quotav1.SurgeStatus{Hard: hard}
+		return view
+	}
 	native := corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "own"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: list("pods", "9", "services", "2", "secrets", "3")},
 		Status:     corev1.ResourceQuotaStatus{Hard: list("pods", "5", "services", "2"), Used: list("pods", "4", "services", "3")},
 	}
 	got := LimitsOf([]quotav1.LocalResourceQuota{
-		view("b", "team", list("pods", "10", "services", "3"), list("pods", "6"), nil),
-		view("a", "team", list("pods", "10", "services", "3"), list("pods", "5", "services", "1"), list("pods", "2")),
+		surging(view("b", "team", list("pods", "10", "services", "3"), list("pods", "6"), nil), list("pods", "3", "services", "1")),
+		surging(view("a", "team", list("pods", "10", "services", "3"), list("pods", "5", "services", "1"), list("pods", "2")), list("pods", "2")),
 		view("a", "all", list("pods", "10"), list("pods", "12"), list("pods", "1")),
 	}, []corev1.ResourceQuota{native})
 
@@ -554,7 +558,7 @@ func TestLimitsOf(t *testing.T) {
 		{Source: Shared, Name: "all", Namespaces: []string{"a"}, Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "10"), Scopes: scopes}, Left: list("pods", "-3")},
 		{
 			Source: Shared, Name: "team", Namespaces: []string{"a", "b"}, Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "10", "services", "3"), Scopes: scopes},
-			Left: list("pods", "3"),
+			Left: list("pods", "3"), Surge: list("pods", "2"),
 		},
 		{Source: Native, Name: "own", Namespaces: []string{"a"}, Spec: native.Spec, Left: list("pods", "5", "services", "-1")},
 	}
