@@ -167,11 +167,7 @@ func (d *diagnosis) quotas() []render.WhyQuota {
 		quota := render.WhyQuota{Quota: quotaName(limit)}
 		for _, row := range d.all.Rows {
 			if row.Limit.Name == limit.Name && row.Limit.Source == limit.Source {
-				found := d.row(limit, row.Resource, d.nextOf(limit, row.Resource), row.Requested)
-				if limit.Surge != nil && row.Counted {
-					found.Short = &row.Shortfall
-				}
-				quota.Rows = append(quota.Rows, found)
+				quota.Rows = append(quota.Rows, d.judged(limit, row))
 			}
 		}
 		isLatest := refused && d.isBy(limit, latest.Words)

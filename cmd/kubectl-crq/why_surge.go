@@ -32,6 +32,15 @@ func (d *diagnosis) replacing(limit *fitting.Limit) bool {
 	return false
 }
 
+// judged returns a row of the verdict, which knows what may take surge.
+func (d *diagnosis) judged(limit *fitting.Limit, row fitting.Row) render.WhyRow {
+	made := d.row(limit, row.Resource, d.nextOf(limit, row.Resource), row.Requested)
+	if limit.Surge != nil && row.Counted {
+		made.Short = &row.Shortfall
+	}
+	return made
+}
+
 // surge returns that of a quota, with the workloads of the namespace that hold it, if it has to do with the missing objects: if
 // they may take it, or if others hold it; nil if not.
 func (d *diagnosis) surge(limit *fitting.Limit) *quotav1.SurgeStatus {
@@ -84,7 +93,8 @@ func (d *diagnosis) surgeSays(found *render.Why) string {
 		case d.replacing(d.limitOf(quota)):
 			says.WriteString(" Its pods replace others, and the surge for that, " + surge + ", is less than they need.")
 		default:
-			says.WriteString(" Rollouts hold surge of " + quota.Quota + " (" + taken + "), and nothing else that takes any is admitted until they have given it back.")
+			says.WriteString(" Rollouts hold surge of " + quota.Quota + " (" + taken + "), and nothing else that takes any is admitted " +
+				"until they have given it back.")
 		}
 	}
 	return says.String()
@@ -116,7 +126,8 @@ func (d *diagnosis) surgeRemedies(found *render.Why) []string {
 					raised[row.Resource] = amount
 				}
 			}
-			remedies = append(remedies, "Ask an administrator to raise spec.surge.hard of ClusterResourceQuota "+name+" to "+report.Amounts(raised)+".")
+			remedies = append(remedies, "Ask an administrator to raise spec.surge.hard of ClusterResourceQuota "+name+" to "+
+				report.Amounts(raised)+".")
 		}
 	}
 	return remedies
@@ -135,8 +146,8 @@ func (d *diagnosis) endRollouts(quota string, workloads []quotav1.SurgingWorkloa
 		remedies = append(remedies, text+".")
 	}
 	if len(remedies) == 0 {
-		remedies = append(remedies, "Wait until rollouts in other namespaces have ended, or ask those who may read the quota for their names: "+
-			"kubectl crq describe "+quota+".")
+		remedies = append(remedies, "Wait until rollouts in other namespaces have ended, or ask those who may read the quota for their "+
+			"names: kubectl crq describe "+quota+".")
 	}
 	return remedies
 }

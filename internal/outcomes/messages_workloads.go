@@ -79,5 +79,7 @@ func Maybe(text string) string {
 
 // Would turns a statement about a workload's future into one about a refusal by a quota that only warns.
 func Would(text string) string {
-	return strings.NewReplacer("will be", "would be", "may be", "might be", "will wait", "would wait", "will use", "would use").Replace(text)
+	return strings.NewReplacer(
+		"will be", "would be", "may be", "might be", "will wait", "would wait", "will use", "would use",
+	).Replace(text)
 }

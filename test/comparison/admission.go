@@ -259,7 +259,7 @@ func (c *Cluster) charge(resource schema.GroupVersionResource, kind string, obje
 		granted, _ := c.drafts[charge.Limits.Name].Reserve(charge).(ledger.Granted)
 		c.surged = c.surged || len(c.drafts[charge.Limits.Name].Peek().Surgers) > 0
 		for _, remark := range granted.Remarks {
-			if denied, ok := remark.Refusal.(ledger.Denied); ok && !c.forced && !(denied.Provable && c.replaces) {
+			if denied, ok := remark.Refusal.(ledger.Denied); ok && !c.forced && (!denied.Provable || !c.replaces) {
 				for _, short := range shorts(denied) {
 					c.remarks[short] = true
 				}

@@ -192,17 +192,25 @@ func (f *finding) short(asked *subject) (said, what string, names []string) {
 		said = outcomes.OthersNow.Text()
 	case asked.workload.Kind == "Job":
 		said = outcomes.LaterPodsNow.Text()
-	case f.surge() == fitting.SurgeTaken:
-		said = outcomes.StuckSurgeTaken.Text()
-	case f.surge() == fitting.SurgeTooSmall:
-		said = outcomes.StuckSurgeTooSmall.Text()
 	default:
-		said = outcomes.RolloutStuck.Text()
+		said = f.stuck()
 	}
 	if f.unsure {
 		said = outcomes.Maybe(said)
 	}
 	return said, outcomes.ShortOf.Text(), names
+}
+
+// stuck says why a rollout will be stuck.
+func (f *finding) stuck() string {
+	switch f.surge() {
+	case fitting.SurgeTaken:
+		return outcomes.StuckSurgeTaken.Text()
+	case fitting.SurgeTooSmall:
+		return outcomes.StuckSurgeTooSmall.Text()
+	default:
+		return outcomes.RolloutStuck.Text()
+	}
 }
 
 // surge says what surge has to do with all that is short.

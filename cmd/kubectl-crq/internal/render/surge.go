@@ -85,7 +85,8 @@ func surgeText(of *quotav1.SurgeStatus, othersKnown bool) string {
 	text += ", of which " + report.Amounts(amounts) + " is taken"
 	names := make([]string, 0, len(of.Workloads))
 	for _, workload := range of.Workloads {
-		names = append(names, fmt.Sprintf("%s %s/%s since %s", workload.Kind, workload.Namespace, workload.Name, workload.Since.UTC().Format(time.RFC3339)))
+		since := workload.Since.UTC().Format(time.RFC3339)
+		names = append(names, fmt.Sprintf("%s %s/%s since %s", workload.Kind, workload.Namespace, workload.Name, since))
 	}
 	switch {
 	case len(names) > 0:
