@@ -315,8 +315,8 @@ const (
 	tightRollout = "There isn't room for the whole surge of %s: pods are replaced in smaller steps, and until then " +
 		"some are refused and tried again. Short of: %s."
 	takesSurge = "There is room for %s because its pods replace others, and may take surge of the quota: %s."
-	surgeTaken = "Surge of the quota, which is room for pods that replace others, would do for %s, and other rollouts hold it: %s. " +
-		"Wait until they have ended, or ask your cluster administrator for more spec.surge."
+	surgeTaken = "Surge of the quota, which is room for pods that replace others, would do for %s, and it is taken: %s. " +
+		"Wait until other rollouts have ended, or ask your cluster administrator for more spec.surge."
 	surgeTooSmall = "Surge of the quota, which is room for pods that replace others, is less than %s needs: %s. " +
 		"Ask your cluster administrator for more spec.surge."
 	surgeForEver = "The rollout of %s would go through, because its pods replace others and may take surge of the quota. In the end " +

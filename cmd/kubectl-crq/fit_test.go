@@ -227,8 +227,8 @@ func TestRolloutNotes(t *testing.T) {
 				because(row(surged, "pods", "1", "0", "1", "-5"), fitting.SurgeTaken), because(row(surged, "requests.cpu", "2", "0", "2", "0"), fitting.SurgeTooSmall),
 			}, demands: rollout,
 			want: []string{
-				"Surge of the quota, which is room for pods that replace others, would do for Deployment shop/web, and other rollouts hold it: " +
-					"pods of crq/surged, short of 6. Wait until they have ended, or ask your cluster administrator for more spec.surge.",
+				"Surge of the quota, which is room for pods that replace others, would do for Deployment shop/web, and it is taken: " +
+					"pods of crq/surged, short of 6. Wait until other rollouts have ended, or ask your cluster administrator for more spec.surge.",
 				"Surge of the quota, which is room for pods that replace others, is less than Deployment shop/web needs: requests.cpu of crq/surged, " +
 					"short of 2. Ask your cluster administrator for more spec.surge.",
 			},

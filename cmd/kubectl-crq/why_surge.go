@@ -93,8 +93,8 @@ func (d *diagnosis) surgeSays(found *render.Why) string {
 		case d.replacing(d.limitOf(quota)):
 			says.WriteString(" Its pods replace others, and the surge for that, " + surge + ", is less than they need.")
 		default:
-			says.WriteString(" Rollouts hold surge of " + quota.Quota + " (" + taken + "), and nothing else that takes any is admitted " +
-				"until they have given it back.")
+			says.WriteString(" Surge of " + quota.Quota + " is taken (" + taken + "), and nothing else that takes any is admitted until " +
+				"it has been given back.")
 		}
 	}
 	return says.String()

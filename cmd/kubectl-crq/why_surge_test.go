@@ -64,8 +64,8 @@ func TestWhyOfSurge(t *testing.T) {
 		},
 		"others hold it, and these pods may take none": {
 			surging("1", "1", broken), refused, false, render.QuotaShort,
-			"Deployment/web lacks 3 of its 4 pods: crq/team is short of pods: 4. Rollouts hold surge of crq/team (pods: 1), and nothing else " +
-				"that takes any is admitted until they have given it back.", []string{undo},
+			"Deployment/web lacks 3 of its 4 pods: crq/team is short of pods: 4. Surge of crq/team is taken (pods: 1), and nothing else " +
+				"that takes any is admitted until it has been given back.", []string{undo},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

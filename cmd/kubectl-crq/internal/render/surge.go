@@ -92,7 +92,7 @@ func surgeText(of *quotav1.SurgeStatus, othersKnown bool) string {
 	case len(names) > 0:
 		text += ", by " + strings.Join(names, ", ")
 	case !othersKnown:
-		text += " in other namespaces"
+		text += ", by no workload of this namespace"
 	}
 	return text + "."
 }

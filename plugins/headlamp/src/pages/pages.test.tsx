@@ -139,7 +139,7 @@ describe('surge', () => {
 
   it.each([
     ['of its own workloads', workloads, 'Deployment/web'],
-    ['of others, whose names it doesn’t show', undefined, 'Workloads of other namespaces hold it. Wait until their rollouts have ended.'],
+    ['of others, whose names it doesn’t show', undefined, 'No workload of this namespace holds it. Wait until rollouts in others have ended.'],
   ] as const)('is shown in a view: that %s', (_, held, text) => {
     const surge = { hard: { pods: '3' }, used: { pods: '1' }, workloads: held ? [...held] : undefined };
     render(<View view={{ metadata: { name: 'payments', namespace: 'shop', uid: 'v' }, status: { surge } }} />);

@@ -26,7 +26,7 @@ export function Surge({ surge, of, here }: SurgeProps) {
         </Typography>
       ))}
       {here && isTaken(surge) && workloads.length === 0 && (
-        <Typography variant="body2">Workloads of other namespaces hold it. Wait until their rollouts have ended.</Typography>
+        <Typography variant="body2">No workload of this namespace holds it. Wait until rollouts in others have ended.</Typography>
       )}
       {workloads.length > 0 && (
         <Grid
