@@ -319,8 +319,8 @@ const (
 		"Wait until other rollouts have ended, or ask your cluster administrator for more spec.surge."
 	surgeTooSmall = "Surge of the quota, which is room for pods that replace others, is less than %s needs: %s. " +
 		"Ask your cluster administrator for more spec.surge."
-	surgeForEver = "The rollout of %s would go through, because its pods replace others and may take surge of the quota. In the end " +
-		"they would hold it for ever: %s. Ask for a higher limit, or apply smaller pods."
+	surgeGrows = "Surge of the quota is room for pods that replace others, and those of %s get none, because they ask for more than before, " +
+		"or have other claims: %s. Free some room, or ask for no more than before."
 	noDevices  = "You may not read DeviceClasses: devices of claims aren't counted as extended resources, and a quota here limits some."
 	noRuntimes = "You may not read RuntimeClasses: the overhead of pods that name one isn't counted."
 )
@@ -398,7 +398,7 @@ func rolloutNotes(verdict fitting.Verdict, demands []fitting.Demand) []string {
 		}
 	}
 	var notes []string
-	for _, note := range []string{stuckRollout, surgeTaken, surgeTooSmall, surgeForEver, takesSurge, tightRollout} {
+	for _, note := range []string{stuckRollout, surgeTaken, surgeTooSmall, surgeGrows, takesSurge, tightRollout} {
 		if len(of[note]) > 0 {
 			notes = append(notes, fmt.Sprintf(note, strings.Join(rollouts, ", "), strings.Join(of[note], ", ")))
 		}
@@ -413,7 +413,7 @@ func rolloutNote(row fitting.Row) (note, about string) {
 	switch {
 	case row.Surge != fitting.SurgeNone:
 		return map[fitting.Surge]string{
-			fitting.SurgeTaken: surgeTaken, fitting.SurgeTooSmall: surgeTooSmall, fitting.SurgeForEver: surgeForEver,
+			fitting.SurgeTaken: surgeTaken, fitting.SurgeTooSmall: surgeTooSmall, fitting.SurgeGrows: surgeGrows,
 		}[row.Surge], fmt.Sprintf("%s, short of %s", about, row.Shortfall.String())
 	case !row.Shortfall.IsZero():
 		return stuckRollout, about

@@ -233,10 +233,10 @@ func TestRolloutNotes(t *testing.T) {
 					"short of 2. Ask your cluster administrator for more spec.surge.",
 			},
 		},
-		"it would hold surge for ever": {
-			rows: []fitting.Row{because(row(surged, "pods", "2", "2", "2", "0"), fitting.SurgeForEver)}, demands: rollout,
-			want: []string{"The rollout of Deployment shop/web would go through, because its pods replace others and may take surge of the quota. In the " +
-				"end they would hold it for ever: pods of crq/surged, short of 2. Ask for a higher limit, or apply smaller pods."},
+		"larger pods get none": {
+			rows: []fitting.Row{because(row(surged, "pods", "2", "2", "2", "0"), fitting.SurgeGrows)}, demands: rollout,
+			want: []string{"Surge of the quota is room for pods that replace others, and those of Deployment shop/web get none, because they ask for more " +
+				"than before, or have other claims: pods of crq/surged, short of 2. Free some room, or ask for no more than before."},
 		},
 		"it hasn't been counted":     {rows: []fitting.Row{row(team, "pods", "1", "0", "1", "")}, demands: rollout},
 		"it would be the same later": {rows: []fitting.Row{row(team, "pods", "2", "2", "2", "1")}, demands: rollout},

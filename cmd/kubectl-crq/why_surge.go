@@ -21,7 +21,7 @@ func (d *diagnosis) replacing(limit *fitting.Limit) bool {
 	if limit.Surge == nil {
 		return false
 	}
-	if d.replaces() && d.demand.Pods.Unavailable == 0 {
+	if d.replaces() && d.demand.Pods.Unavailable == 0 && !d.grows(limit) {
 		return true
 	}
 	for _, refused := range slices.Concat(d.refused...) {
@@ -30,6 +30,13 @@ func (d *diagnosis) replacing(limit *fitting.Limit) bool {
 		}
 	}
 	return false
+}
+
+// grows reports whether the missing pods get no surge of a quota because they take more than those that they replace.
+func (d *diagnosis) grows(limit *fitting.Limit) bool {
+	return slices.ContainsFunc(d.all.Rows, func(row fitting.Row) bool {
+		return row.Surge == fitting.SurgeGrows && row.Limit.Name == limit.Name && row.Limit.Source == limit.Source
+	})
 }
 
 // judged returns a row of the verdict, which knows what may take surge.
@@ -47,7 +54,7 @@ func (d *diagnosis) surge(limit *fitting.Limit) *quotav1.SurgeStatus {
 	for i := range d.Limits.Views {
 		view := &d.Limits.Views[i]
 		if limit.Source == fitting.Shared && view.Name == limit.Name && view.Status.Surge != nil &&
-			(d.replacing(limit) || render.IsTaken(view.Status.Surge)) {
+			(d.replacing(limit) || d.grows(limit) || render.IsTaken(view.Status.Surge)) {
 			return view.Status.Surge.DeepCopy()
 		}
 	}
@@ -88,6 +95,8 @@ func (d *diagnosis) surgeSays(found *render.Why) string {
 		}
 		taken, surge := surgeAmounts(quota.Surge.Used, names), surgeAmounts(quota.Surge.Hard, names)
 		switch {
+		case d.grows(d.limitOf(quota)):
+			says.WriteString(" Its pods ask for more than those that they replace, or have other claims, so that they get no surge.")
 		case d.replacing(d.limitOf(quota)) && render.IsTaken(quota.Surge):
 			says.WriteString(" Its pods replace others, and of the surge for that, " + surge + ", this is taken: " + taken + ".")
 		case d.replacing(d.limitOf(quota)):

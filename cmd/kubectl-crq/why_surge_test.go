@@ -35,6 +35,8 @@ func TestWhyOfSurge(t *testing.T) {
 	const raise = "Ask an administrator to raise spec.surge.hard of ClusterResourceQuota team to pods: 2."
 	const undo = "Wait until Deployment/broken, which holds surge, has replaced its pods, or undo that: kubectl rollout undo deployment/broken -n shop."
 	const others = "Wait until rollouts in other namespaces have ended, or ask those who may read the quota for their names: kubectl crq describe team."
+	const larger = "Deployment/web lacks 4 pods of the new template: crq/team is short of pods: 1. Its pods ask for more than those that they " +
+		"replace, or have other claims, so that they get no surge."
 	for name, test := range map[string]struct {
 		view     quotav1.LocalResourceQuota
 		message  string
@@ -58,6 +60,7 @@ func TestWhyOfSurge(t *testing.T) {
 			"Deployment/web lacks 4 pods of the new template: crq/team is short of pods: 1. Its pods replace others, and the surge for " +
 				"that, none, is less than they need.", []string{"Ask an administrator to raise spec.surge.hard of ClusterResourceQuota team to pods: 1."},
 		},
+		"the pods are larger than those that they replace": {surging("1", "0"), refused + outcomes.SurgeGrows.Text(), true, render.QuotaShort, larger, nil},
 		"it has been given back": {
 			surging("1", "0"), proved, true, render.FitsNow,
 			"Deployment/web lacks 4 pods of the new template, and there is room now: its controller tries again by itself, at the latest in about 55s.", nil,
@@ -71,7 +74,11 @@ func TestWhyOfSurge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			scene, older := newScene(t), []*appsv1.ReplicaSet(nil)
 			if test.rolls {
-				older = append(older, scene.olderPods("250m", &appsv1.RollingUpdateDeployment{
+				cpu := "250m"
+				if test.summary == larger {
+					cpu = "100m"
+				}
+				older = append(older, scene.olderPods(cpu, &appsv1.RollingUpdateDeployment{
 					MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
 				}))
 			}

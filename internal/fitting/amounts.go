@@ -67,6 +67,8 @@ type moments struct {
 	// plain: at the worst moment on the way at which a pod is created that replaces none, or another object. Only the
 	// others may take the surge of a quota.
 	plain peak
+	// grows: the pods take more than those that they replace, so that they get no surge.
+	grows bool
 	// whole: at the worst moment, if a rollout has its whole surge.
 	whole resource.Quantity
 }
@@ -91,7 +93,10 @@ func (m moments) plus(other moments) moments {
 		return m
 	}
 	m, other = m.neverBelowZero(), other.neverBelowZero()
-	both := moments{created: true, last: more(m.last, other.last), most: more(m.most, other.most), whole: more(m.whole, other.whole)}
+	both := moments{
+		created: true, last: more(m.last, other.last), most: more(m.most, other.most), whole: more(m.whole, other.whole),
+		grows: m.grows || other.grows,
+	}
 	if m.plain.told {
 		both.plain.tell(more(m.plain.amount, other.most))
 	}
@@ -110,22 +115,19 @@ func (m moments) neverBelowZero() moments {
 
 // short returns the amount that is missing, never below zero, and what surge has to do with it. So much is available, and so
 // much surge does the quota have, of which others have taken what is available less than nothing. A pod that replaces another
-// one may take what is left of the surge. What is there in the end must not need any.
+// one may take what is left of the surge. In the end none is needed, because no pod takes more than the one that it replaces.
 func (m moments) short(available, surge resource.Quantity) (missing resource.Quantity, why Surge) {
-	replacing, plain, last := less(m.most, more(available, surge)), resource.Quantity{}, resource.Quantity{}
+	replacing, plain := less(m.most, more(available, surge)), resource.Quantity{}
 	if m.plain.told {
 		plain = less(m.plain.amount, available)
 	}
-	if m.last.Sign() > 0 {
-		last = less(m.last, available)
-	}
-	missing = greater(greater(replacing, plain), greater(last, resource.Quantity{}))
+	missing = greater(greater(replacing, plain), resource.Quantity{})
 	taken := greater(less(resource.Quantity{}, available), resource.Quantity{})
 	switch {
+	case surge.Sign() > 0 && m.grows && !missing.IsZero():
+		return missing, SurgeGrows
 	case surge.Sign() <= 0 || plain.Sign() > 0 || missing.IsZero():
 		return missing, SurgeNone
-	case replacing.Sign() <= 0:
-		return missing, SurgeForEver
 	case replacing.Cmp(taken) > 0:
 		return missing, SurgeTooSmall
 	default:

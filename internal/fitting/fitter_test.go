@@ -78,6 +78,12 @@ func starting(count int64, fresh, old Item) Demand {
 	return demand
 }
 
+// unknown has old pods that aren't known.
+func unknown(demand Demand) Demand {
+	demand.Pods.Old[0].Items = nil
+	return demand
+}
+
 func withSurge(limit Limit, pairs ...string) Limit {
 	limit.Surge = list(pairs...)
 	return limit
@@ -242,6 +248,25 @@ func TestFitter(t *testing.T) {
 			limits:  []Limit{withSurge(limit("team", list("pods", "0", "requests.cpu", "0"), "a"), "pods", "5")},
 			rows:    []string{"team pods 1 of 0 takes 1 of 5", "team requests.cpu 1 of 0 short 1"}, want: DoesNot,
 		},
+		"larger pods take none": {
+			demands: []Demand{starting(3, podOf("a", "cpu", "2"), podOf("a", "cpu", "1"))},
+			limits:  []Limit{withSurge(limit("team", list("pods", "0"), "a"), "pods", "5")},
+			rows:    []string{"team pods 1 of 0 short 1 not for larger pods"}, want: DoesNot,
+		},
+		"nor do pods that replace unknown ones": {
+			demands: []Demand{unknown(starting(3, podOf("a"), podOf("a")))}, limits: []Limit{withSurge(limit("team", list("pods", "0"), "a"), "pods", "5")},
+			rows: []string{"team pods 3 of 0 short 3 not for larger pods"}, want: DoesNot,
+		},
+		"larger pods for which there is room take none": {
+			demands: []Demand{starting(3, podOf("a", "cpu", "2"), podOf("a", "cpu", "1"))},
+			limits:  []Limit{withSurge(limit("team", list("pods", "1"), "a"), "pods", "5")},
+			rows:    []string{"team pods 1 of 1"}, want: Fits,
+		},
+		"smaller pods take some": {
+			demands: []Demand{starting(3, podOf("a", "cpu", "1"), podOf("a", "cpu", "2"))},
+			limits:  []Limit{withSurge(limit("team", list("pods", "0"), "a"), "pods", "5")},
+			rows:    []string{"team pods 1 of 0 takes 1 of 5"}, want: Fits,
+		},
 		"pods that are made after others have gone take none": {
 			demands: []Demand{rolling(3, 1, podOf("a"), podOf("a"))}, limits: []Limit{withSurge(limit("team", list("pods", "-1"), "a"), "pods", "5")},
 			rows: []string{"team pods 0 of -1 short 1"}, want: DoesNot,
@@ -273,6 +298,9 @@ func rowTexts(verdict Verdict) []string {
 		}
 		if !row.Shortfall.IsZero() {
 			text += " short " + row.Shortfall.String()
+		}
+		if row.Surge != SurgeNone {
+			text += " " + string(row.Surge)
 		}
 		if takes, left := row.TakesSurge(), row.SurgeLeft(); !takes.IsZero() {
 			text += " takes " + takes.String() + " of " + left.String()

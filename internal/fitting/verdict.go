@@ -37,9 +37,10 @@ type Row struct {
 	Counted bool
 	// Available may be below zero, where more is used than is allowed.
 	Available resource.Quantity
-	// Shortfall is the part of Requested that is missing, never below zero. Of a rollout it is less by what may take surge,
-	// or the part of InTheEnd that is missing.
+	// Shortfall is the part of Requested that is missing, never below zero. Of a rollout it is less by what may take surge.
 	Shortfall resource.Quantity
+	// Grows: the pods take more than those that they replace, so that they get no surge.
+	Grows bool
 	// Surge says what surge of the quota has to do with the Shortfall.
 	Surge Surge
 }
@@ -55,12 +56,17 @@ const (
 	SurgeTaken Surge = "taken"
 	// SurgeTooSmall: it wouldn't do, though nobody held any.
 	SurgeTooSmall Surge = "too small"
-	// SurgeForEver: the rollout goes through, but in the end its pods don't fit without surge. They would hold it for ever.
-	SurgeForEver Surge = "held for ever"
+	// SurgeGrows: the new pods get none, because they take more than those that they replace.
+	SurgeGrows Surge = "not for larger pods"
 )
 
-// surge is that of the quota.
-func (r Row) surge() resource.Quantity { return r.Limit.Surge[r.Resource] }
+// surge is that of the quota that the pods may take.
+func (r Row) surge() resource.Quantity {
+	if r.Grows {
+		return resource.Quantity{}
+	}
+	return r.Limit.Surge[r.Resource]
+}
 
 // SurgeLeft returns what is left of the quota's surge, never below zero.
 func (r Row) SurgeLeft() resource.Quantity {
@@ -135,7 +141,7 @@ func rows(limit *Limit, total map[corev1.ResourceName]moments) []Row {
 		}
 		row := Row{
 			Limit: limit, Resource: name, Requested: need.most, InTheEnd: need.last, WholeSurge: need.whole,
-			Counted: counted, Available: available,
+			Counted: counted, Available: available, Grows: need.grows,
 		}
 		if counted {
 			row.Shortfall, row.Surge = need.short(row.Available, limit.Surge[name])

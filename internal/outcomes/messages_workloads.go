@@ -43,10 +43,10 @@ var (
 	OthersNow      = part(Warnings, "what is made besides pods doesn't fit now, ", inPreflight)
 	LaterPodsNow   = part(Warnings, "its later pods don't fit, ", inPreflight)
 	RolloutStuck   = part(Warnings, "the rollout will be stuck, ", inPreflight)
-	// StuckSurgeTaken, StuckSurgeTooSmall and SurgeForEver are of quotas that have surge of all that is short.
+	// StuckSurgeTaken, StuckSurgeTooSmall and StuckLarger are of quotas that have surge of all that is short.
 	StuckSurgeTaken    = part(Warnings, "the rollout will be stuck, because the quota's surge is taken, ", inPreflight)
 	StuckSurgeTooSmall = part(Warnings, "the rollout will be stuck, because the quota's surge is too small, ", inPreflight)
-	SurgeForEver       = part(Warnings, "the pods would hold surge when the rollout has ended, because without it they are ", inPreflight)
+	StuckLarger        = part(Warnings, "the rollout will be stuck, because pods that ask for more than before get no surge, ", inPreflight)
 
 	ShortOf = part(Warnings, "short of ", inPreflight)
 	AndMore = part(Warnings, " and %d more", inPreflight)
@@ -73,7 +73,7 @@ var (
 func Maybe(text string) string {
 	return strings.NewReplacer(
 		"not one pod fits", "perhaps not one pod fits", "doesn't fit", "may not fit", "will be stuck", "may be stuck",
-		"will be refused", "may be refused", "can never fit", "may never fit", "would hold surge", "may hold surge",
+		"will be refused", "may be refused", "can never fit", "may never fit",
 	).Replace(text)
 }
 

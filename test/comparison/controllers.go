@@ -144,10 +144,10 @@ func (c *Cluster) claimsOf(made *pod) error {
 	return nil
 }
 
-// replacing makes a pod that may replace another one.
-func (c *Cluster) replacing(replaces bool, template *corev1.PodTemplateSpec) error {
-	c.replaces = replaces
-	defer func() { c.replaces = false }()
+// replacing makes a pod beside an old one that it replaces; nil for none.
+func (c *Cluster) replacing(old *pod, template *corev1.PodTemplateSpec) error {
+	c.instead = old
+	defer func() { c.instead = nil }()
 	return c.pod(template, -1)
 }
 
@@ -228,7 +228,11 @@ func (c *Cluster) deployment(object, before *appsv1.Deployment) error {
 		case len(c.pods) >= wanted+surge:
 			panic("a rollout that can neither create nor delete")
 		default:
-			if err := c.replacing(len(old) > 0 && len(c.pods) >= wanted, template); err != nil {
+			var instead *pod
+			if len(old) > 0 && len(c.pods) >= wanted {
+				instead = old[0]
+			}
+			if err := c.replacing(instead, template); err != nil {
 				return err
 			}
 		}
@@ -312,7 +316,11 @@ func (c *Cluster) daemonSet(object, before *appsv1.DaemonSet) error {
 		if !surges {
 			c.delete(pod)
 		}
-		if err := c.replacing(surges, template); err != nil {
+		instead := pod
+		if !surges {
+			instead = nil
+		}
+		if err := c.replacing(instead, template); err != nil {
 			return err
 		}
 		if surges {

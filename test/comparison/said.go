@@ -46,8 +46,6 @@ type Said struct {
 	Refused string
 	// Fits: a rollout fits, and takes surge.
 	Fits bool
-	// ForEver: a rollout will go through, and hold surge for ever.
-	ForEver bool
 	// Waits: a rollout will go through, but wait for room.
 	Waits bool
 	// Unjudged: it doesn't know.
@@ -70,7 +68,7 @@ func ParseSaid(line string) Said {
 	line, _, _ = strings.Cut(line, "; see kubectl crq ")
 	said := Said{
 		Wanted: -1, OnlyWarns: strings.Contains(line, "only warns"), Waits: strings.Contains(line, "wait for room"),
-		Fits: strings.Contains(line, "the rollout fits"), ForEver: strings.Contains(line, "hold surge when the rollout has ended"),
+		Fits:     strings.Contains(line, "the rollout fits"),
 		Unjudged: strings.Contains(line, " whether the workload's pods fit"),
 		Maybe:    strings.Contains(line, "may ") || strings.Contains(line, "might ") || strings.Contains(line, "perhaps"),
 	}
@@ -149,7 +147,7 @@ func (o Outcome) Disproves(lines []string, asked Asked) []string {
 		if one.OnlyWarns || !one.isShort() {
 			continue
 		}
-		wrong.claimf(o.Made != nil || one.Maybe || one.AtLeast || one.ForEver, "all came, but it said: %s", line)
+		wrong.claimf(o.Made != nil || one.Maybe || one.AtLeast, "all came, but it said: %s", line)
 		atLeast, atMost = atLeast || one.AtLeast, atMost || one.AtMost
 		if one.Wanted >= 0 && (least < 0 || one.Fit < least) {
 			least, came = one.Fit, min(o.Pods, one.Wanted) // pods that aren't wanted any more stay if the controller is stuck
@@ -244,8 +242,7 @@ func (o Outcome) DisprovesFit(verdict fitting.Verdict, asked Asked) []string {
 			}
 		}
 	}
-	forEver := slices.ContainsFunc(verdict.Rows, func(row fitting.Row) bool { return row.Surge == fitting.SurgeForEver })
-	wrong.claimf(fits || o.Itself != nil || o.Made != nil || asked.Grows || forEver, "fit says that not all fits, but all came")
+	wrong.claimf(fits || o.Itself != nil || o.Made != nil || asked.Grows, "fit says that not all fits, but all came")
 	for remark := range o.Remarks { // While pods are replaced, more may be tried than is needed.
 		wrong.claimf(remarked[remark] || asked.Replaces, "fit doesn't say that %v only warns of it", remark)
 	}

@@ -41,7 +41,7 @@ func (f *finding) words(asked *subject) []string {
 	var said, what string
 	var names []string
 	switch {
-	case f.isShort() && len(f.room.Never) > 0 && f.surge() != fitting.SurgeForEver:
+	case f.isShort() && len(f.room.Never) > 0:
 		said, what, names = f.never(asked)
 	case f.isShort():
 		said, what, names = f.short(asked)
@@ -178,8 +178,6 @@ func (f *finding) short(asked *subject) (said, what string, names []string) {
 		}
 	}
 	switch {
-	case f.surge() == fitting.SurgeForEver:
-		said = outcomes.SurgeForEver.Text()
 	case asked.unknownNodes:
 		said = outcomes.NoPodNow.Text()
 	case asked.maximum:
@@ -208,25 +206,21 @@ func (f *finding) stuck() string {
 		return outcomes.StuckSurgeTaken.Text()
 	case fitting.SurgeTooSmall:
 		return outcomes.StuckSurgeTooSmall.Text()
+	case fitting.SurgeGrows:
+		return outcomes.StuckLarger.Text()
 	default:
 		return outcomes.RolloutStuck.Text()
 	}
 }
 
-// surge says what surge has to do with all that is short.
+// surge says what surge has to do with all that is short: what is there to do first.
 func (f *finding) surge() fitting.Surge {
-	why := fitting.SurgeForEver
-	for _, row := range f.verdict.Rows {
-		if row.Shortfall.IsZero() || row.Surge == why {
-			continue
-		}
-		for _, weightier := range [...]fitting.Surge{fitting.SurgeTaken, fitting.SurgeTooSmall, fitting.SurgeNone} {
-			if row.Surge == weightier {
-				why = weightier
-			}
+	for _, why := range [...]fitting.Surge{fitting.SurgeNone, fitting.SurgeGrows, fitting.SurgeTooSmall} {
+		if slices.ContainsFunc(f.verdict.Rows, func(row fitting.Row) bool { return !row.Shortfall.IsZero() && row.Surge == why }) {
+			return why
 		}
 	}
-	return why
+	return fitting.SurgeTaken
 }
 
 // surges are the parts of what is left of surge that a rollout takes.

@@ -288,10 +288,15 @@ func TestARolloutInAQuotaWithSurge(t *testing.T) {
 			request: update("deployments", starts, restarted(starts)),
 			denied:  "quota payments: the rollout will be stuck, short of requests.cpu 1" + why,
 		},
-		"larger pods would hold it for ever": {
+		"larger pods get none": {
+			limits:  with(list("pods", "1"), list("pods", "8"), list("pods", "8")),
+			request: update("deployments", starts, scaledTo(starts, 8, "cpu", "2")),
+			denied:  "quota payments: the rollout will be stuck, because pods that ask for more than before get no surge, short of pods 1" + why,
+		},
+		"larger pods could never have as much": {
 			limits:  with(list("requests.cpu", "90"), list("requests.cpu", "8"), list("requests.cpu", "8")),
 			request: update("deployments", starts, scaledTo(starts, 8, "cpu", "2")),
-			denied:  "quota payments: the pods would hold surge when the rollout has ended, because without it they are short of requests.cpu 8" + why,
+			denied:  "quota payments: 8 pods can never fit, because that is more than the limit: requests.cpu 16 of 8" + why,
 		},
 		"more pods take none": {
 			limits: with(five, list("pods", "11"), list("pods", "10")), request: update("deployments", starts, scaledTo(starts, 10)),

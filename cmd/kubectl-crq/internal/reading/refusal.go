@@ -81,6 +81,7 @@ func parseExceeded(rest string) (Words, bool) {
 	words := Words{Reason: quotav1.ReasonQuotaExceeded}
 	if words.amounts(exceededWords, rest, requestedWords, usedWords, ", limited: ") {
 		if _, taken, found := strings.Cut(rest, surgeWords); found {
+			taken, _, _ = strings.Cut(taken, ":")
 			words.Surge, _ = cutAmounts(taken)
 		}
 		return words, true
@@ -91,7 +92,7 @@ func parseExceeded(rest string) (Words, bool) {
 const requestedWords, usedWords = ", requested: ", ", used: "
 
 // surgeWords are before the surge in outcomes.SurgeTaken.
-const surgeWords = " (the pod replaces another one, and the surge for that, "
+const surgeWords = " (this replaces another pod, and doesn't fit in the surge for that either, which is "
 
 // parseCutOff reads the rest of a message that was too long for an event: the quota's name, and the requested amounts
 // if the list is whole.

@@ -52,8 +52,8 @@ type FitSurge struct {
 	// Left is what is left of it, and Taken what rollouts take of it if they fit, at most.
 	Left  string `json:"left"`
 	Taken string `json:"taken"`
-	// Shortfall says what surge has to do with the shortfall: it is "taken", "too small", or would be "held for ever"; empty
-	// for nothing.
+	// Shortfall says what surge has to do with the shortfall: it is "taken", "too small", or "not for larger pods"; empty for
+	// nothing.
 	Shortfall string `json:"shortfall,omitempty"`
 }
 
