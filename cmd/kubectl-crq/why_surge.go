@@ -32,14 +32,14 @@ func (d *diagnosis) replacing(limit *fitting.Limit) bool {
 	return false
 }
 
-// grows reports whether the missing pods get no surge of a quota because they take more than those that they replace.
+// grows reports whether the missing pods get no surge of a quota because they are larger than the ones that they replace.
 func (d *diagnosis) grows(limit *fitting.Limit) bool {
 	return slices.ContainsFunc(d.all.Rows, func(row fitting.Row) bool {
 		return row.Surge == fitting.SurgeGrows && row.Limit.Name == limit.Name && row.Limit.Source == limit.Source
 	})
 }
 
-// judged returns a row of the verdict, which knows what may take surge.
+// judged returns a row of the verdict, which knows how much may take surge.
 func (d *diagnosis) judged(limit *fitting.Limit, row fitting.Row) render.WhyRow {
 	made := d.row(limit, row.Resource, d.nextOf(limit, row.Resource), row.Requested)
 	if limit.Surge != nil && row.Counted {
@@ -84,7 +84,7 @@ func surgeAmounts(list corev1.ResourceList, names []corev1.ResourceName) string 
 	return report.Amounts(chosen)
 }
 
-// surgeSays says what surge has to do with a shortage; empty for nothing.
+// surgeSays tells the part of surge in a shortage; empty for none.
 func (d *diagnosis) surgeSays(found *render.Why) string {
 	var says strings.Builder
 	for i := range found.Quotas {

@@ -67,7 +67,7 @@ type moments struct {
 	// plain: at the worst moment on the way at which a pod is created that replaces none, or another object. Only the
 	// others may take the surge of a quota.
 	plain peak
-	// grows: the pods take more than those that they replace, so that they get no surge.
+	// grows: the pods are larger than the ones that they replace, so that they get no surge.
 	grows bool
 	// whole: at the worst moment, if a rollout has its whole surge.
 	whole resource.Quantity
@@ -113,9 +113,9 @@ func (m moments) neverBelowZero() moments {
 	return m
 }
 
-// short returns the amount that is missing, never below zero, and what surge has to do with it. So much is available, and so
-// much surge does the quota have, of which others have taken what is available less than nothing. A pod that replaces another
-// one may take what is left of the surge. In the end none is needed, because no pod takes more than the one that it replaces.
+// short returns the amount that is missing, never below zero, and the reason why surge doesn't help. So much is available, and
+// so much surge does the quota have. If less than nothing is available, others have taken so much of it. A pod that replaces
+// another one may take the rest of the surge. In the end none is needed, because no pod takes more than the one that it replaces.
 func (m moments) short(available, surge resource.Quantity) (missing resource.Quantity, why Surge) {
 	replacing, plain := less(m.most, more(available, surge)), resource.Quantity{}
 	if m.plain.told {

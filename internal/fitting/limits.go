@@ -124,7 +124,7 @@ func together(a, b Limit) Limit {
 	return a
 }
 
-// least returns the lesser amounts of what both lists have.
+// least returns the lesser amounts of the resources that are in both lists.
 func least(a, b corev1.ResourceList) corev1.ResourceList {
 	least := corev1.ResourceList{}
 	for name, quantity := range b {

@@ -235,7 +235,7 @@ func TestARolloutGetsStuckWithLess(t *testing.T) {
 	})
 }
 
-// surging draws a rollout in a quota that has surge, of which others may have taken some, and returns what is said of it.
+// surging draws a rollout in a quota that has surge, of which others may have taken some, and returns the verdict on it.
 func surging(t *rapid.T) (c *controller, missing int64, why Surge) {
 	c = drawController(t)
 	c.room, c.extra = rapid.Int64Range(-8, 12).Draw(t, "room"), rapid.Int64Range(0, 12).Draw(t, "extra")

@@ -37,26 +37,26 @@ type Row struct {
 	Counted bool
 	// Available may be below zero, where more is used than is allowed.
 	Available resource.Quantity
-	// Shortfall is the part of Requested that is missing, never below zero. Of a rollout it is less by what may take surge.
+	// Shortfall is the part of Requested that is missing, never below zero. Of a rollout it is less by the amount that may take surge.
 	Shortfall resource.Quantity
-	// Grows: the pods take more than those that they replace, so that they get no surge.
+	// Grows: the pods are larger than the ones that they replace, so that they get no surge.
 	Grows bool
-	// Surge says what surge of the quota has to do with the Shortfall.
+	// Surge is the reason why the quota's surge doesn't help with the Shortfall.
 	Surge Surge
 }
 
-// Surge says what surge of a quota, which is room for pods that replace others, has to do with a shortage.
+// Surge is the reason why surge of a quota, which is room for pods that replace others, doesn't help with a shortage.
 type Surge string
 
-// What surge has to do with a shortage.
+// The reasons.
 const (
-	// SurgeNone: nothing. The quota has none of the resource, or what is short replaces nothing.
+	// SurgeNone: nothing. The quota has none of the resource, or the missing pods replace nothing.
 	SurgeNone Surge = ""
 	// SurgeTaken: it would do if others didn't hold it.
 	SurgeTaken Surge = "taken"
-	// SurgeTooSmall: it wouldn't do, though nobody held any.
+	// SurgeTooSmall: it wouldn't do, even if all of it were free.
 	SurgeTooSmall Surge = "too small"
-	// SurgeGrows: the new pods get none, because they take more than those that they replace.
+	// SurgeGrows: the new pods get none, because they are larger than the ones that they replace.
 	SurgeGrows Surge = "not for larger pods"
 )
 
@@ -68,7 +68,7 @@ func (r Row) surge() resource.Quantity {
 	return r.Limit.Surge[r.Resource]
 }
 
-// SurgeLeft returns what is left of the quota's surge, never below zero.
+// SurgeLeft returns the rest of the quota's surge, never below zero.
 func (r Row) SurgeLeft() resource.Quantity {
 	return greater(lesser(r.surge(), more(r.Available, r.surge())), resource.Quantity{})
 }

@@ -213,7 +213,7 @@ func (f *finding) stuck() string {
 	}
 }
 
-// surge says what surge has to do with all that is short: what is there to do first.
+// surge is the reason why surge doesn't help with the shortage: the one to do something about first.
 func (f *finding) surge() fitting.Surge {
 	for _, why := range [...]fitting.Surge{fitting.SurgeNone, fitting.SurgeGrows, fitting.SurgeTooSmall} {
 		if slices.ContainsFunc(f.verdict.Rows, func(row fitting.Row) bool { return !row.Shortfall.IsZero() && row.Surge == why }) {
@@ -223,7 +223,7 @@ func (f *finding) surge() fitting.Surge {
 	return fitting.SurgeTaken
 }
 
-// surges are the parts of what is left of surge that a rollout takes.
+// surges are the parts of the remaining surge that a rollout takes.
 func (f *finding) surges() []string {
 	var names []string
 	for _, row := range f.verdict.Rows {

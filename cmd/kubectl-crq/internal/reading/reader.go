@@ -137,7 +137,7 @@ func (l *Limits) update(namespace *corev1.Namespace, quotas []quotav1.ClusterRes
 	}
 }
 
-// surgeOf returns the surge of a spec, and who holds it as far as is known; nil for none.
+// surgeOf returns the surge of a spec, and its holders as far as they are known; nil for none.
 func surgeOf(surge quotav1.Surge, known *quotav1.SurgeStatus) *quotav1.SurgeStatus {
 	if len(surge.Hard) == 0 {
 		return nil

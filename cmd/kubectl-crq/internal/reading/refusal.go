@@ -31,7 +31,7 @@ type Words struct {
 	// Requested, Used and Limited are those of an exceeded quota. If the namespace holds too much in doubt, Used is the
 	// amount that it holds so, and Limited the amount that it may.
 	Requested, Used, Limited corev1.ResourceList
-	// Surge is that of the quota for what it exceeds, if the object replaces another one, and the surge is taken.
+	// Surge is that of the quota for the exceeded resources, if the object replaces another one, and the surge is taken.
 	Surge corev1.ResourceList
 	// Missing is the list of fields that the request must have, as in "requests.cpu for: main".
 	Missing string

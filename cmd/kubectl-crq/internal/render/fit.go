@@ -49,10 +49,10 @@ type FitRow struct {
 
 // FitSurge is the room above a limit for pods that replace others.
 type FitSurge struct {
-	// Left is what is left of it, and Taken what rollouts take of it if they fit, at most.
+	// Left is the rest of it, and Taken the most that rollouts take of it if they fit.
 	Left  string `json:"left"`
 	Taken string `json:"taken"`
-	// Shortfall says what surge has to do with the shortfall: it is "taken", "too small", or "not for larger pods"; empty for
+	// Shortfall is the reason why surge doesn't help with the shortfall: it is "taken", "too small", or "not for larger pods"; empty for
 	// nothing.
 	Shortfall string `json:"shortfall,omitempty"`
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
-// SurgeOf returns the surge of a quota: its spec, which is enforced before any status says so, and who holds it. It is nil for
+// SurgeOf returns the surge of a quota: its spec, which is enforced before any status says so, and its holders. It is nil for
 // a quota without surge.
 func SurgeOf(quota *quotav1.ClusterResourceQuota) *quotav1.SurgeStatus {
 	if len(quota.Spec.Surge.Hard) == 0 {
@@ -75,7 +75,7 @@ func surgingTable(workloads []quotav1.SurgingWorkload, style Style, now time.Tim
 	return made
 }
 
-// surgeText says in a line how much surge there is, how much of it is taken, and by whom.
+// surgeText says in a line how much surge there is, how much of it is taken, and names its holders.
 func surgeText(of *quotav1.SurgeStatus, othersKnown bool) string {
 	text := report.Amounts(of.Hard) + " more for pods that replace others"
 	amounts := taken(of)
