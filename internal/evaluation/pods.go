@@ -45,11 +45,6 @@ func (p podEvaluator) Usage(object runtime.Object) (corev1.ResourceList, error) 
 	return p.Evaluator.Usage(pod)
 }
 
-// PodUsage returns the cost of a pod now.
-func PodUsage(clock clock.Clock, pod *corev1.Pod) (corev1.ResourceList, error) {
-	return newPodEvaluator(clock).Usage(pod)
-}
-
 // Kubernetes' evaluator measures a pod by the resources that its node allocated
 // to it, and not by its requests, as long as a condition says that the node found
 // the resize infeasible. It believes a condition of any age. So the next resize,

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
@@ -31,32 +30,11 @@ func isInstead(fresh, old []Item) bool {
 	}
 	after, isNew := fresh[newAt].Object.(*corev1.Pod)
 	before, isOld := old[oldAt].Object.(*corev1.Pod)
-	return isNew && isOld && TakesNoMore(after, before)
-}
-
-// TakesNoMore reports whether a pod takes no more than another one, and has the same claims, so that it may take surge while it
-// replaces that.
-func TakesNoMore(after, before *corev1.Pod) bool {
-	most, err := evaluation.PodUsage(clock.RealClock{}, before)
-	if err != nil {
+	if !isNew || !isOld {
 		return false
 	}
-	takes, err := evaluation.PodUsage(clock.RealClock{}, after)
-	if err != nil {
-		return false
-	}
-	for name, amount := range takes {
-		if amount.Cmp(most[name]) > 0 {
-			return false
-		}
-	}
-	return apiequality.Semantic.DeepEqual(claimed(before), claimed(after))
-}
-
-// claimed has the volumes and devices that claims are made for.
-func claimed(pod *corev1.Pod) corev1.PodSpec {
-	isOther := func(volume corev1.Volume) bool { return volume.Ephemeral == nil }
-	return corev1.PodSpec{ResourceClaims: pod.Spec.ResourceClaims, Volumes: slices.DeleteFunc(slices.Clone(pod.Spec.Volumes), isOther)}
+	fits, err := evaluation.TakesNoMore(clock.RealClock{}, after, before)
+	return fits && err == nil
 }
 
 // growing returns the moments without any pod that may take surge.

@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -275,19 +274,11 @@ func (c *Cluster) charge(resource schema.GroupVersionResource, kind string, obje
 	return key, nil
 }
 
-// takesNoMore reports whether a pod takes no more than another one of anything, and has the same claims.
+// takesNoMore reports whether a pod may take surge while it replaces another one.
 func takesNoMore(after, before *corev1.Pod) bool {
-	takes, err := evaluation.PodUsage(clock.RealClock{}, after)
+	fits, err := evaluation.TakesNoMore(clock.RealClock{}, after, before)
 	must(err)
-	most, err := evaluation.PodUsage(clock.RealClock{}, before)
-	must(err)
-	for name, amount := range takes {
-		if amount.Cmp(most[name]) > 0 {
-			return false
-		}
-	}
-	return apiequality.Semantic.DeepEqual(after.Spec.Volumes, before.Spec.Volumes) &&
-		apiequality.Semantic.DeepEqual(after.Spec.ResourceClaims, before.Spec.ResourceClaims)
+	return fits
 }
 
 func shorts(denied ledger.Denied) []Short {

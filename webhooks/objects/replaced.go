@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,34 +69,17 @@ func (r *Replacements) instead(
 	if err != nil {
 		return ledger.Surger{}, err
 	}
-	before, beforeErr := evaluation.PodUsage(r.Clock, old)
-	after, afterErr := evaluation.PodUsage(r.Clock, asked.pod)
-	if err := errors.Join(beforeErr, afterErr); err != nil {
-		return ledger.Surger{}, fmt.Errorf("comparing pod %s with %s: %w", asked.pod.Name, old.Name, err)
-	}
-	for name, amount := range after {
-		if amount.Cmp(before[name]) > 0 {
-			return ledger.Surger{}, errGrows
-		}
-	}
-	if !equality.Semantic.DeepEqual(claimed(old), claimed(asked.pod)) {
+	fits, err := evaluation.TakesNoMore(r.Clock, asked.pod, old)
+	switch {
+	case err != nil:
+		return ledger.Surger{}, err //nolint:wrapcheck // it names the pods
+	case !fits:
 		return ledger.Surger{}, errGrows
 	}
 	return ledger.Surger{
 		UID: workload.GetUID(), Kind: kind, Namespace: workload.GetNamespace(), Name: workload.GetName(),
 		Since: r.Clock.Now().Truncate(time.Second),
 	}, nil
-}
-
-// claimed has the volumes and devices that claims are made for.
-func claimed(pod *corev1.Pod) corev1.PodSpec {
-	claimed := corev1.PodSpec{ResourceClaims: pod.Spec.ResourceClaims}
-	for i := range pod.Spec.Volumes {
-		if pod.Spec.Volumes[i].Ephemeral != nil {
-			claimed.Volumes = append(claimed.Volumes, pod.Spec.Volumes[i])
-		}
-	}
-	return claimed
 }
 
 // ofReplicaSet returns the Deployment of a pod, if it has pods of another ReplicaSet, and with this pod more than it asks for.

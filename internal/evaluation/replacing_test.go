@@ -1,12 +1,13 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fitting
+package evaluation
 
 import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
@@ -29,8 +30,8 @@ func TestTakesNoMore(t *testing.T) {
 		"one claim less":                {of("1").Obj(), scratch, false},
 		"a volume that makes no claims": {mounted, of("1").Obj(), true},
 	} {
-		if got := TakesNoMore(test.after, test.before); got != test.want {
-			t.Errorf("%s: got %t", name, got)
+		if got, err := TakesNoMore(clock.RealClock{}, test.after, test.before); got != test.want || err != nil {
+			t.Errorf("%s: got %t, %v", name, got, err)
 		}
 	}
 }
