@@ -319,8 +319,8 @@ const (
 		"Wait until other rollouts have ended, or ask your cluster administrator for more spec.surge."
 	surgeTooSmall = "Surge of the quota, which is room for pods that replace others, is less than %s needs: %s. " +
 		"Ask your cluster administrator for more spec.surge."
-	surgeGrows = "Surge of the quota is room for pods that replace others, and those of %s get none, because they ask for more than before, " +
-		"or have other claims: %s. Free some room, or ask for no more than before."
+	surgeGrows = "Surge of the quota is room for pods that replace others, and those of %s get none, because they ask for more than " +
+		"before, or have other claims: %s. Free some room, or ask for no more than before."
 	noDevices  = "You may not read DeviceClasses: devices of claims aren't counted as extended resources, and a quota here limits some."
 	noRuntimes = "You may not read RuntimeClasses: the overhead of pods that name one isn't counted."
 )

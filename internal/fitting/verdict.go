@@ -79,6 +79,9 @@ func (r Row) TakesSurge() resource.Quantity {
 		return resource.Quantity{}
 	}
 	above := less(r.WholeSurge, greater(r.Available, resource.Quantity{}))
+	if r.WholeSurge.Sign() < 0 { // Old pods have freed more by then.
+		above = less(r.WholeSurge, r.Available)
+	}
 	return greater(lesser(above, r.SurgeLeft()), resource.Quantity{})
 }
 

@@ -307,7 +307,7 @@ func (c *Cluster) daemonSet(object, before *appsv1.DaemonSet) error {
 			return err
 		}
 	}
-	surges := object.Spec.UpdateStrategy.RollingUpdate != nil && object.Spec.UpdateStrategy.RollingUpdate.MaxSurge.IntValue() > 0
+	surges := surges(object)
 	if err := c.copies(template, c.Nodes); err != nil {
 		return err
 	}
@@ -328,6 +328,12 @@ func (c *Cluster) daemonSet(object, before *appsv1.DaemonSet) error {
 		}
 	}
 	return nil
+}
+
+// surges reports whether a DaemonSet makes a new pod before the old one on its node goes.
+func surges(set *appsv1.DaemonSet) bool {
+	rolling := set.Spec.UpdateStrategy.RollingUpdate
+	return rolling != nil && rolling.MaxSurge != nil && rolling.MaxSurge.IntValue() > 0
 }
 
 func (c *Cluster) cronJob(object *batchv1.CronJob) error {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -29,7 +30,8 @@ func (c Case) Alone() Case {
 
 // Real returns the case for a namespace of a real cluster, whose other namespaces use nothing: the limits are lower instead.
 // It is false for a case that a real cluster can't play: no namespace is protected, nothing ends there, nothing runs by
-// schedule, and which of several claims is made first is a matter of chance.
+// schedule, and which of several claims is made first is a matter of chance. Nor are pods scheduled, so that those of a
+// DaemonSet that stand in for each other on a node can't be told.
 func (c Case) Real(namespace string) (played Case, playable bool) {
 	played = c.Alone()
 	template := templateOf(c.Applied)
@@ -42,6 +44,10 @@ func (c Case) Real(namespace string) (played Case, playable bool) {
 		return played, false
 	case *batchv1.Job:
 		if object.Spec.Completions != nil && *object.Spec.Completions > *object.Spec.Parallelism {
+			return played, false
+		}
+	case *appsv1.DaemonSet:
+		if surges(object) && slices.ContainsFunc(c.Quotas, func(quota Quota) bool { return len(quota.Spec.Surge.Hard) > 0 }) {
 			return played, false
 		}
 	case *appsv1.StatefulSet:

@@ -155,6 +155,12 @@ func (c *comparing) plays(ctx context.Context) bool {
 			wrong = append(wrong, fmt.Sprintf("%s: %+v", one, why))
 		}
 	}
+	// Preflight takes it that old pods were completed as new ones are. Here LimitRanges come after the old ones, which so may
+	// be smaller, and then new ones get no surge.
+	hasSurge := func(quota comparison.Quota) bool { return len(quota.Spec.Surge.Hard) > 0 }
+	if len(c.LimitRanges) > 0 && c.Before != nil && slices.ContainsFunc(c.Quotas, hasSurge) {
+		judged = false
+	}
 	if judged && c.IsPreflighted() && outcome.Itself == nil && (c.Before != nil || !isDaemonSet(c.Applied)) {
 		wrong = append(wrong, outcome.Disproves(lines, asked)...)
 	}
