@@ -117,7 +117,7 @@ func fromViews(ctx context.Context, reader client.Reader, name string) (render.E
 			Quota:  view.Name,
 			Scopes: status.Scopes, ScopeSelector: status.ScopeSelector,
 			Figures: render.Figures(status.Total.Hard, status.Total.Used, status.Reserved),
-			Here:    status.Used, Notes: admits(view),
+			Here:    status.Used, Surge: status.Surge, SurgeHere: true, Notes: admits(view),
 		})
 	}
 	return explanation, views, nil
@@ -151,6 +151,7 @@ func coverageBy(quota *quotav1.ClusterResourceQuota, namespace string, match rea
 		Scopes:        quota.Spec.Quota.Scopes,
 		ScopeSelector: quota.Spec.Quota.ScopeSelector,
 		Figures:       render.OfQuota(quota),
+		Surge:         render.SurgeOf(quota),
 		Notes:         notes(quota),
 	}
 	for _, met := range match.Met {

@@ -247,7 +247,7 @@ func resultOf(asked question, verdict fitting.Verdict) *render.Fit {
 			}
 		}
 		if row.Counted {
-			found.Available, found.Shortfall = row.Available.String(), row.Shortfall.String()
+			found.Available, found.Shortfall, found.Surge = row.Available.String(), row.Shortfall.String(), surgeOf(row)
 		}
 		result.Quotas = append(result.Quotas, found)
 	}
@@ -260,6 +260,15 @@ func resultOf(asked question, verdict fitting.Verdict) *render.Fit {
 		result.Counted = append(result.Counted, countedOf(demand)...)
 	}
 	return result
+}
+
+// surgeOf returns the surge of a row; nil for none.
+func surgeOf(row fitting.Row) *render.FitSurge {
+	if _, ok := row.Limit.Surge[row.Resource]; !ok {
+		return nil
+	}
+	left, taken := row.SurgeLeft(), row.TakesSurge()
+	return &render.FitSurge{Left: left.String(), Taken: taken.String(), Shortfall: string(row.Surge)}
 }
 
 func countedOf(demand fitting.Demand) []render.FitCounted {
@@ -305,6 +314,13 @@ const (
 		"Without maxSurge, or with maxUnavailable of 1 or more, it gets by without. Short of: %s."
 	tightRollout = "There isn't room for the whole surge of %s: pods are replaced in smaller steps, and until then " +
 		"some are refused and tried again. Short of: %s."
+	takesSurge = "There is room for %s because its pods replace others, and may take surge of the quota: %s."
+	surgeTaken = "Surge of the quota, which is room for pods that replace others, would do for %s, and it is taken: %s. " +
+		"Wait until other rollouts have ended, or ask your cluster administrator for more spec.surge."
+	surgeTooSmall = "Surge of the quota, which is room for pods that replace others, is less than %s needs: %s. " +
+		"Ask your cluster administrator for more spec.surge."
+	surgeGrows = "Surge of the quota is room for pods that replace others, and those of %s get none, because they ask for more than before, " +
+		"or have other claims: %s. Free some room, or ask for no more than before."
 	noDevices  = "You may not read DeviceClasses: devices of claims aren't counted as extended resources, and a quota here limits some."
 	noRuntimes = "You may not read RuntimeClasses: the overhead of pods that name one isn't counted."
 )
@@ -369,26 +385,45 @@ func rolloutNotes(verdict fitting.Verdict, demands []fitting.Demand) []string {
 	if len(rollouts) == 0 {
 		return nil
 	}
-	var stuck, tight []string
+	of := map[string][]string{} // note -> the resources that it is about
 	for _, row := range verdict.Rows {
-		switch {
-		case !row.Counted, row.Limit.Admits != "":
-		case row.InTheEnd.Cmp(row.Available) > 0:
+		if !row.Counted || row.Limit.Admits != "" {
+			continue
+		}
+		if row.InTheEnd.Cmp(row.Available) > 0 && !row.Shortfall.IsZero() && row.Surge == fitting.SurgeNone {
 			return nil
-		case !row.Shortfall.IsZero():
-			stuck = append(stuck, fmt.Sprintf("%s of %s", row.Resource, quotaName(row.Limit)))
-		case row.WholeSurge.Cmp(row.Available) > 0 && row.WholeSurge.Cmp(row.Requested) > 0:
-			tight = append(tight, fmt.Sprintf("%s of %s", row.Resource, quotaName(row.Limit)))
+		}
+		if note, about := rolloutNote(row); note != "" {
+			of[note] = append(of[note], about)
 		}
 	}
 	var notes []string
-	if len(stuck) > 0 {
-		notes = append(notes, fmt.Sprintf(stuckRollout, strings.Join(rollouts, ", "), strings.Join(stuck, ", ")))
-	}
-	if len(tight) > 0 {
-		notes = append(notes, fmt.Sprintf(tightRollout, strings.Join(rollouts, ", "), strings.Join(tight, ", ")))
+	for _, note := range []string{stuckRollout, surgeTaken, surgeTooSmall, surgeGrows, takesSurge, tightRollout} {
+		if len(of[note]) > 0 {
+			notes = append(notes, fmt.Sprintf(note, strings.Join(rollouts, ", "), strings.Join(of[note], ", ")))
+		}
 	}
 	return notes
+}
+
+// rolloutNote returns the note on a resource, and the words about it that the note has; empty if there is nothing to say.
+func rolloutNote(row fitting.Row) (note, about string) {
+	waits, takes, left := row.Waits(), row.TakesSurge(), row.SurgeLeft()
+	about = fmt.Sprintf("%s of %s", row.Resource, quotaName(row.Limit))
+	switch {
+	case row.Surge != fitting.SurgeNone:
+		return map[fitting.Surge]string{
+			fitting.SurgeTaken: surgeTaken, fitting.SurgeTooSmall: surgeTooSmall, fitting.SurgeGrows: surgeGrows,
+		}[row.Surge], fmt.Sprintf("%s, short of %s", about, row.Shortfall.String())
+	case !row.Shortfall.IsZero():
+		return stuckRollout, about
+	case !waits.IsZero():
+		return tightRollout, about
+	case !takes.IsZero():
+		return takesSurge, fmt.Sprintf("%s, %s of the %s that is left", about, takes.String(), left.String())
+	default:
+		return "", ""
+	}
 }
 
 func rolloutNames(demands []fitting.Demand) []string {

@@ -176,6 +176,15 @@ func TestFitAnswers(t *testing.T) {
 func TestRolloutNotes(t *testing.T) {
 	team := &fitting.Limit{Source: fitting.Shared, Name: "team"}
 	audited := &fitting.Limit{Source: fitting.Shared, Name: "audited", Admits: "its mode is Audit"}
+	surged := &fitting.Limit{Source: fitting.Shared, Name: "surged", Surge: amounts("pods", "5", "requests.cpu", "1")}
+	because := func(made fitting.Row, why fitting.Surge) fitting.Row {
+		made.Surge = why
+		return made
+	}
+	fits := func(made fitting.Row) fitting.Row {
+		made.Shortfall = resource.Quantity{}
+		return made
+	}
 	rollout := []fitting.Demand{{
 		Kind: "Deployment", Namespace: "shop", Name: "web", Pods: &fitting.Pods{Old: []fitting.Group{{Count: 1}}, Surge: 1},
 	}}
@@ -202,6 +211,32 @@ func TestRolloutNotes(t *testing.T) {
 			rows: []fitting.Row{row(audited, "pods", "3", "2", "4", "1"), row(team, "pods", "0", "0", "2", "1")}, demands: rollout,
 			want: []string{"There isn't room for the whole surge of Deployment shop/web: pods are replaced in smaller steps, and until then some are " +
 				"refused and tried again. Short of: pods of crq/team."},
+		},
+		"it takes surge": {
+			rows: []fitting.Row{fits(row(surged, "pods", "1", "0", "2", "-1"))}, demands: rollout,
+			want: []string{"There is room for Deployment shop/web because its pods replace others, and may take surge of the quota: " +
+				"pods of crq/surged, 2 of the 4 that is left."},
+		},
+		"it takes surge, and less than it could": {
+			rows: []fitting.Row{fits(row(surged, "pods", "1", "0", "7", "0"))}, demands: rollout,
+			want: []string{"There isn't room for the whole surge of Deployment shop/web: pods are replaced in smaller steps, and until then some are " +
+				"refused and tried again. Short of: pods of crq/surged."},
+		},
+		"others hold the surge, and it is too small besides": {
+			rows: []fitting.Row{
+				because(row(surged, "pods", "1", "0", "1", "-5"), fitting.SurgeTaken), because(row(surged, "requests.cpu", "2", "0", "2", "0"), fitting.SurgeTooSmall),
+			}, demands: rollout,
+			want: []string{
+				"Surge of the quota, which is room for pods that replace others, would do for Deployment shop/web, and it is taken: " +
+					"pods of crq/surged, short of 6. Wait until other rollouts have ended, or ask your cluster administrator for more spec.surge.",
+				"Surge of the quota, which is room for pods that replace others, is less than Deployment shop/web needs: requests.cpu of crq/surged, " +
+					"short of 2. Ask your cluster administrator for more spec.surge.",
+			},
+		},
+		"larger pods get none": {
+			rows: []fitting.Row{because(row(surged, "pods", "2", "2", "2", "0"), fitting.SurgeGrows)}, demands: rollout,
+			want: []string{"Surge of the quota is room for pods that replace others, and those of Deployment shop/web get none, because they ask for more " +
+				"than before, or have other claims: pods of crq/surged, short of 2. Free some room, or ask for no more than before."},
 		},
 		"it hasn't been counted":     {rows: []fitting.Row{row(team, "pods", "1", "0", "1", "")}, demands: rollout},
 		"it would be the same later": {rows: []fitting.Row{row(team, "pods", "2", "2", "2", "1")}, demands: rollout},

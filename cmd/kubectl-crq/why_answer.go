@@ -146,12 +146,15 @@ func (d *diagnosis) allNotes() []string {
 	return append(notes, limitNotes(&d.Limits)...)
 }
 
-// row compares the need of a resource with its rest.
+// row compares the need of a resource with its rest, and with surge of the quota if the missing pods replace others.
 func (d *diagnosis) row(limit *fitting.Limit, name corev1.ResourceName, one, all resource.Quantity) render.WhyRow {
 	row := render.WhyRow{Resource: name, One: one, All: all, Hard: limit.Spec.Hard[name]}
 	if left, counted := limit.Left[name]; counted {
 		short := all.DeepCopy()
 		short.Sub(left)
+		if d.replacing(limit) {
+			short.Sub(limit.Surge[name])
+		}
 		if short.Sign() < 0 {
 			short = resource.Quantity{Format: short.Format}
 		}

@@ -132,7 +132,8 @@ func (d *diagnosis) concludeByQuotas(found *render.Why, words reading.Words, alw
 	regardless, known := quotaCauses()[words.Reason]
 	switch {
 	case !always && isShort && (refused || !d.demand.Unsure):
-		come(found, render.QuotaShort, d.lack()+": "+shortText(found.Quotas)+".", d.shortRemedies(found)...)
+		come(found, render.QuotaShort, d.lack()+": "+shortText(found.Quotas)+"."+d.surgeSays(found), d.surgeRemedies(found)...)
+		come(found, found.Cause, found.Summary, d.shortRemedies(found)...)
 		d.concludeLater(found)
 	case known && (always || refused):
 		says := strings.NewReplacer("QUOTA", d.refuser(words), "MISSING", words.Missing).Replace(regardless.says)

@@ -167,11 +167,12 @@ func (d *diagnosis) quotas() []render.WhyQuota {
 		quota := render.WhyQuota{Quota: quotaName(limit)}
 		for _, row := range d.all.Rows {
 			if row.Limit.Name == limit.Name && row.Limit.Source == limit.Source {
-				quota.Rows = append(quota.Rows, d.row(limit, row.Resource, d.nextOf(limit, row.Resource), row.Requested))
+				quota.Rows = append(quota.Rows, d.judged(limit, row))
 			}
 		}
 		isLatest := refused && d.isBy(limit, latest.Words)
 		d.amend(&quota, limit)
+		quota.Surge = d.surge(limit)
 		if len(quota.Rows) > 0 && (isLatest || quota.IsShort() || quota.IsUncounted()) {
 			found = append(found, quota)
 		}

@@ -64,6 +64,11 @@ type moments struct {
 	// most: at the worst moment on the way, if every step is as small as it can
 	// be. Without it the end isn't reached.
 	most resource.Quantity
+	// plain: at the worst moment on the way at which a pod is created that replaces none, or another object. Only the
+	// others may take the surge of a quota.
+	plain peak
+	// grows: the pods are larger than the ones that they replace, so that they get no surge.
+	grows bool
 	// whole: at the worst moment, if a rollout has its whole surge.
 	whole resource.Quantity
 }
@@ -73,7 +78,9 @@ func taking(quantity resource.Quantity) moments {
 	if quantity.Sign() <= 0 {
 		return moments{}
 	}
-	return moments{created: true, last: quantity.DeepCopy(), most: quantity.DeepCopy(), whole: quantity.DeepCopy()}
+	made := moments{created: true, last: quantity.DeepCopy(), most: quantity.DeepCopy(), whole: quantity.DeepCopy()}
+	made.plain.tell(quantity)
+	return made
 }
 
 // plus adds up objects that are created independently of each other: the room that one frees is not counted on for the
@@ -86,13 +93,46 @@ func (m moments) plus(other moments) moments {
 		return m
 	}
 	m, other = m.neverBelowZero(), other.neverBelowZero()
-	return moments{created: true, last: more(m.last, other.last), most: more(m.most, other.most), whole: more(m.whole, other.whole)}
+	both := moments{
+		created: true, last: more(m.last, other.last), most: more(m.most, other.most), whole: more(m.whole, other.whole),
+		grows: m.grows || other.grows,
+	}
+	if m.plain.told {
+		both.plain.tell(more(m.plain.amount, other.most))
+	}
+	if other.plain.told {
+		both.plain.tell(more(other.plain.amount, m.most))
+	}
+	return both
 }
 
 func (m moments) neverBelowZero() moments {
 	zero := resource.Quantity{}
 	m.last, m.most, m.whole = greater(m.last, zero), greater(m.most, zero), greater(m.whole, zero)
+	m.plain.amount = greater(m.plain.amount, zero)
 	return m
+}
+
+// short returns the amount that is missing, never below zero, and the reason why surge doesn't help. So much is available, and
+// so much surge does the quota have. If less than nothing is available, others have taken so much of it. A pod that replaces
+// another one may take the rest of the surge. In the end none is needed, because no pod takes more than the one that it replaces.
+func (m moments) short(available, surge resource.Quantity) (missing resource.Quantity, why Surge) {
+	replacing, plain := less(m.most, more(available, surge)), resource.Quantity{}
+	if m.plain.told {
+		plain = less(m.plain.amount, available)
+	}
+	missing = greater(greater(replacing, plain), resource.Quantity{})
+	taken := greater(less(resource.Quantity{}, available), resource.Quantity{})
+	switch {
+	case surge.Sign() > 0 && m.grows && !missing.IsZero():
+		return missing, SurgeGrows
+	case surge.Sign() <= 0 || plain.Sign() > 0 || missing.IsZero():
+		return missing, SurgeNone
+	case replacing.Cmp(taken) > 0:
+		return missing, SurgeTooSmall
+	default:
+		return missing, SurgeTaken
+	}
 }
 
 // peak is the greatest of the amounts that it was told of.
@@ -132,6 +172,9 @@ type replaced struct {
 // refused.
 //
 // Of the old ones, as many more as grows are made first.
+//
+// A new pod replaces another one if with it there are more than wanted. As long as some are missing, the first new ones
+// replace none. After that, new ones replace others, unless an old one goes first.
 func (r rollout) need(fresh resource.Quantity, old []replaced) moments {
 	first := r.largest(fresh, old)
 	if r.grows > 0 {
@@ -143,15 +186,17 @@ func (r rollout) need(fresh resource.Quantity, old []replaced) moments {
 		left += group.count
 	}
 	taken := times(first, r.grows) // less the amount that has been freed
-	most, whole := peak{}, peak{}
+	most, whole, plain := peak{}, peak{}, peak{}
 	if taken.Sign() > 0 {
 		most.tell(taken)
+		plain.tell(taken)
 	}
 	create := func(at *peak, count int64, taken resource.Quantity) {
 		if created := times(fresh, r.added(count)); created.Sign() > 0 {
 			at.tell(more(created, taken))
 		}
 	}
+	create(&plain, r.wanted-left, taken)
 	for _, group := range sorted {
 		for _, gone := range r.turns(left, group.count) {
 			now := less(taken, times(group.each, gone))
@@ -166,8 +211,11 @@ func (r rollout) need(fresh resource.Quantity, old []replaced) moments {
 		return moments{}
 	}
 	whole.tell(most.amount)
+	if r.unavailable > 0 {
+		plain = most
+	}
 	last := more(taken, times(fresh, r.added(r.wanted)))
-	return moments{created: true, last: last, most: most.amount, whole: whole.amount}
+	return moments{created: true, last: last, most: most.amount, plain: plain, whole: whole.amount}
 }
 
 // largest returns the most that one of the old pods takes. A pod of unknown cost

@@ -104,16 +104,16 @@ func (f *Fitter) completeItems(demand Demand, items []Item) (kept []Item, refusa
 	return kept, refusals
 }
 
-// completeGroups completes pods that were made of a template. They were not refused, so refusals now don't matter.
+// completeGroups completes pods that were made of a template, and the claims of all, which are of templates in any case. They
+// were not refused, so refusals now don't matter.
 func (f *Fitter) completeGroups(groups []Group) []Group {
 	completed := slices.Clone(groups)
 	for i, group := range completed {
-		if !group.Templated {
-			continue
-		}
 		items := slices.Clone(group.Items)
 		for n := range items {
-			items[n].Object, _ = f.complete(items[n].Object)
+			if group.Templated || items[n].Resource != podResource {
+				items[n].Object, _ = f.complete(items[n].Object)
+			}
 		}
 		completed[i].Items = items
 	}

@@ -97,7 +97,13 @@ func (f *Fitter) need(demand Demand, limit *Limit) (map[corev1.ResourceName]mome
 	if err != nil {
 		return nil, nil, err
 	}
-	return withPods(fixed, pods, fresh, old), append(refusals, refused...), nil
+	need := withPods(fixed, pods, fresh, old)
+	if limit.Surge != nil && pods.Replaced() > 0 && pods.Unavailable == 0 && pods.grows() {
+		for name, amount := range need {
+			need[name] = amount.growing()
+		}
+	}
+	return need, append(refusals, refused...), nil
 }
 
 // chargeNew returns the cost of one new pod for a quota: the greater of its

@@ -71,6 +71,24 @@ func rolling(count, unavailable int64, fresh, old Item) Demand {
 	}}
 }
 
+// starting replaces pods by as many new ones, each of which is there before an old one goes.
+func starting(count int64, fresh, old Item) Demand {
+	demand := rolling(count, 0, fresh, old)
+	demand.Pods.Surge = 1
+	return demand
+}
+
+// unknown has old pods that aren't known.
+func unknown(demand Demand) Demand {
+	demand.Pods.Old[0].Items = nil
+	return demand
+}
+
+func withSurge(limit Limit, pairs ...string) Limit {
+	limit.Surge = list(pairs...)
+	return limit
+}
+
 // either has new pods that may be something else.
 func either(demand Demand, item Item) Demand {
 	demand.Pods.Either = []Item{item}
@@ -211,6 +229,48 @@ func TestFitter(t *testing.T) {
 			rows:   []string{"team services.loadbalancers 1 of 1"}, want: Fits,
 		},
 		"nothing limits it": {demands: []Demand{workload("a", "web", 3)}, want: Fits},
+		"a rollout takes surge": {
+			demands: []Demand{starting(3, podOf("a"), podOf("a"))}, limits: []Limit{withSurge(limit("team", list("pods", "0"), "a"), "pods", "5")},
+			rows: []string{"team pods 1 of 0 takes 1 of 5"}, want: Fits,
+		},
+		"two rollouts take surge": {
+			demands: []Demand{starting(3, podOf("a"), podOf("a")), starting(3, podOf("a"), podOf("a"))},
+			limits:  []Limit{withSurge(limit("team", list("pods", "-3"), "a"), "pods", "5")},
+			rows:    []string{"team pods 2 of -3 takes 2 of 2"}, want: Fits,
+		},
+		"one rollout takes surge, and what is created besides has no room while it does": {
+			demands: []Demand{starting(3, podOf("a"), podOf("a")), workload("a", "web", 1)},
+			limits:  []Limit{withSurge(limit("team", list("pods", "1"), "a"), "pods", "5")},
+			rows:    []string{"team pods 2 of 1 short 1"}, want: DoesNot,
+		},
+		"a rollout is short of a resource without surge": {
+			demands: []Demand{starting(3, podOf("a", "cpu", "1"), podOf("a", "cpu", "1"))},
+			limits:  []Limit{withSurge(limit("team", list("pods", "0", "requests.cpu", "0"), "a"), "pods", "5")},
+			rows:    []string{"team pods 1 of 0 takes 1 of 5", "team requests.cpu 1 of 0 short 1"}, want: DoesNot,
+		},
+		"larger pods take none": {
+			demands: []Demand{starting(3, podOf("a", "cpu", "2"), podOf("a", "cpu", "1"))},
+			limits:  []Limit{withSurge(limit("team", list("pods", "0"), "a"), "pods", "5")},
+			rows:    []string{"team pods 1 of 0 short 1 not for larger pods"}, want: DoesNot,
+		},
+		"nor do pods that replace unknown ones": {
+			demands: []Demand{unknown(starting(3, podOf("a"), podOf("a")))}, limits: []Limit{withSurge(limit("team", list("pods", "0"), "a"), "pods", "5")},
+			rows: []string{"team pods 3 of 0 short 3 not for larger pods"}, want: DoesNot,
+		},
+		"larger pods for which there is room take none": {
+			demands: []Demand{starting(3, podOf("a", "cpu", "2"), podOf("a", "cpu", "1"))},
+			limits:  []Limit{withSurge(limit("team", list("pods", "1"), "a"), "pods", "5")},
+			rows:    []string{"team pods 1 of 1"}, want: Fits,
+		},
+		"smaller pods take some": {
+			demands: []Demand{starting(3, podOf("a", "cpu", "1"), podOf("a", "cpu", "2"))},
+			limits:  []Limit{withSurge(limit("team", list("pods", "0"), "a"), "pods", "5")},
+			rows:    []string{"team pods 1 of 0 takes 1 of 5"}, want: Fits,
+		},
+		"pods that are made after others have gone take none": {
+			demands: []Demand{rolling(3, 1, podOf("a"), podOf("a"))}, limits: []Limit{withSurge(limit("team", list("pods", "-1"), "a"), "pods", "5")},
+			rows: []string{"team pods 0 of -1 short 1"}, want: DoesNot,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			verdict := verdictOn(t, test.demands, test.limits)
@@ -238,6 +298,12 @@ func rowTexts(verdict Verdict) []string {
 		}
 		if !row.Shortfall.IsZero() {
 			text += " short " + row.Shortfall.String()
+		}
+		if row.Surge != SurgeNone {
+			text += " " + string(row.Surge)
+		}
+		if takes, left := row.TakesSurge(), row.SurgeLeft(); !takes.IsZero() {
+			text += " takes " + takes.String() + " of " + left.String()
 		}
 		texts = append(texts, text)
 	}
@@ -320,6 +386,29 @@ func TestAnOldPodOfATemplateIsChargedAsItWasCompleted(t *testing.T) {
 				t.Errorf("%v (-want,+got):\n%s", verdict.Refusals, diff)
 			}
 		})
+	}
+}
+
+// A claim that a living pod made got the default class, too.
+func TestTheClaimOfAnOldPodIsChargedAsItWasCompleted(t *testing.T) {
+	const standard = "standard.storageclass.storage.k8s.io/persistentvolumeclaims"
+	classed := func(object client.Object) (client.Object, string) {
+		claim, ok := object.DeepCopyObject().(*corev1.PersistentVolumeClaim)
+		if !ok {
+			return object, ""
+		}
+		claim.Spec.StorageClassName = ptr.To("standard")
+		return claim, ""
+	}
+	claim := Item{Resource: claimResource, Kind: "PersistentVolumeClaim", Count: 1,
+		Object: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}}}
+	demand := Demand{Namespace: "a", Pods: &Pods{
+		New: []Item{podOf("a"), claim}, Old: []Group{{Items: []Item{podOf("a"), claim}, Count: 3}}, Wanted: 3, Unavailable: 1,
+	}}
+	verdict, err := NewFitter(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), classed).Fit(
+		[]Demand{demand}, []Limit{limit("team", list(standard, "0"), "a")})
+	if err != nil || verdict.Outcome() != Fits {
+		t.Errorf("%v, %v", err, rowTexts(verdict))
 	}
 }
 
@@ -477,14 +566,18 @@ func TestLimitsOf(t *testing.T) {
 			},
 		}
 	}
+	surging := func(view quotav1.LocalResourceQuota, hard corev1.ResourceList) quotav1.LocalResourceQuota {
+		view.Status.Surge = &quotav1.SurgeStatus{Hard: hard}
+		return view
+	}
 	native := corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "own"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: list("pods", "9", "services", "2", "secrets", "3")},
 		Status:     corev1.ResourceQuotaStatus{Hard: list("pods", "5", "services", "2"), Used: list("pods", "4", "services", "3")},
 	}
 	got := LimitsOf([]quotav1.LocalResourceQuota{
-		view("b", "team", list("pods", "10", "services", "3"), list("pods", "6"), nil),
-		view("a", "team", list("pods", "10", "services", "3"), list("pods", "5", "services", "1"), list("pods", "2")),
+		surging(view("b", "team", list("pods", "10", "services", "3"), list("pods", "6"), nil), list("pods", "3", "services", "1")),
+		surging(view("a", "team", list("pods", "10", "services", "3"), list("pods", "5", "services", "1"), list("pods", "2")), list("pods", "2")),
 		view("a", "all", list("pods", "10"), list("pods", "12"), list("pods", "1")),
 	}, []corev1.ResourceQuota{native})
 
@@ -493,7 +586,7 @@ func TestLimitsOf(t *testing.T) {
 		{Source: Shared, Name: "all", Namespaces: []string{"a"}, Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "10"), Scopes: scopes}, Left: list("pods", "-3")},
 		{
 			Source: Shared, Name: "team", Namespaces: []string{"a", "b"}, Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "10", "services", "3"), Scopes: scopes},
-			Left: list("pods", "3"),
+			Left: list("pods", "3"), Surge: list("pods", "2"),
 		},
 		{Source: Native, Name: "own", Namespaces: []string{"a"}, Spec: native.Spec, Left: list("pods", "5", "services", "-1")},
 	}

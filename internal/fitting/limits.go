@@ -34,6 +34,9 @@ type Limit struct {
 	// Left is hard less used and reserved, for counted resources. It is below
 	// zero if more is used than is allowed.
 	Left corev1.ResourceList
+	// Surge is the room above Spec.Hard for pods that replace others; nil for none. It is taken as far as Left is below
+	// zero.
+	Surge corev1.ResourceList
 	// Used is the use of all namespaces, and Here the use of the first of
 	// Namespaces.
 	Used, Here corev1.ResourceList
@@ -70,10 +73,14 @@ func LimitsOf(views []quotav1.LocalResourceQuota, quotas []corev1.ResourceQuota)
 
 func ofView(view *quotav1.LocalResourceQuota) Limit {
 	status := view.Status
+	var surge corev1.ResourceList
+	if status.Surge != nil {
+		surge = status.Surge.Hard
+	}
 	return Limit{
 		Source: Shared, Name: view.Name, Namespaces: []string{view.Namespace}, Admits: Admits(view),
 		Spec: corev1.ResourceQuotaSpec{Hard: status.Total.Hard, Scopes: status.Scopes, ScopeSelector: status.ScopeSelector},
-		Left: left(status.Total.Hard, status.Total.Used, status.Reserved), Used: status.Total.Used, Here: status.Used,
+		Left: left(status.Total.Hard, status.Total.Used, status.Reserved), Surge: surge, Used: status.Total.Used, Here: status.Used,
 	}
 }
 
@@ -107,15 +114,23 @@ func left(hard, used, reserved corev1.ResourceList) corev1.ResourceList {
 // together merges two views of one quota.
 func together(a, b Limit) Limit {
 	a.Namespaces = slices.Sorted(slices.Values(append(slices.Clone(a.Namespaces), b.Namespaces...)))
-	least := corev1.ResourceList{}
-	for name, quantity := range b.Left {
-		if other, known := a.Left[name]; known {
-			least[name] = lesser(quantity, other)
-		}
+	a.Left = least(a.Left, b.Left)
+	if a.Surge != nil {
+		a.Surge = least(a.Surge, b.Surge)
 	}
-	a.Left = least
 	if b.Admits == "" { // One of the namespaces is limited.
 		a.Admits = ""
 	}
 	return a
+}
+
+// least returns the lesser amounts of the resources that are in both lists.
+func least(a, b corev1.ResourceList) corev1.ResourceList {
+	least := corev1.ResourceList{}
+	for name, quantity := range b {
+		if other, known := a[name]; known {
+			least[name] = lesser(quantity, other)
+		}
+	}
+	return least
 }

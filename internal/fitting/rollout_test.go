@@ -64,13 +64,19 @@ type controller struct {
 	fresh int64
 	old   []int64 // the amount that each of them frees
 	room  int64
+	// extra is the quota's surge, which only a pod can take that replaces another one.
+	extra int64
 	new   int64
 }
 
 // canAdd says, as quotas do, that a pod that takes nothing is made however little
 // room there is.
 func (c *controller) canAdd() bool {
-	return c.new < c.wanted && c.new+int64(len(c.old)) < c.wanted+c.surge && (c.fresh == 0 || c.fresh <= c.room)
+	room := c.room
+	if len(c.old) > 0 && c.new+int64(len(c.old))+1 > c.wanted {
+		room += c.extra
+	}
+	return c.new < c.wanted && c.new+int64(len(c.old)) < c.wanted+c.surge && (c.fresh == 0 || c.fresh <= room)
 }
 
 func (c *controller) canTake() bool {
@@ -227,6 +233,98 @@ func TestARolloutGetsStuckWithLess(t *testing.T) {
 			t.Fatalf("it ended with room for %d less one", need.most.Value())
 		}
 	})
+}
+
+// surging draws a rollout in a quota that has surge, of which others may have taken some, and returns the verdict on it.
+func surging(t *rapid.T) (c *controller, missing int64, why Surge) {
+	c = drawController(t)
+	c.room, c.extra = rapid.Int64Range(-8, 12).Draw(t, "room"), rapid.Int64Range(0, 12).Draw(t, "extra")
+	need := c.need()
+	if !need.created {
+		t.Skip()
+	}
+	if slices.ContainsFunc(c.old, func(frees int64) bool { return c.fresh > frees }) { // Such pods get no surge.
+		c.extra, need = 0, need.growing()
+	}
+	short, why := need.short(units(c.room), units(c.extra))
+	return c, short.Value(), why
+}
+
+// In any order of its steps, a rollout that fits with surge ends, and holds none in the end.
+func TestARolloutThatFitsWithSurgeEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, missing, _ := surging(t)
+		if missing > 0 {
+			t.Skip()
+		}
+		start := c.room
+		for !c.done() {
+			switch canAdd, canTake := c.canAdd(), c.canTake(); {
+			case canAdd && (!canTake || rapid.Bool().Draw(t, "adds")):
+				c.add()
+			case canTake:
+				c.take(rapid.IntRange(0, len(c.old)-1).Draw(t, "which"))
+			default:
+				t.Fatalf("stuck with %d new pods, %v old ones, room for %d and surge %d", c.new, c.old, c.room, c.extra)
+			}
+		}
+		if c.room < min(start, 0) {
+			t.Fatalf("room was %d, and is %d", start, c.room)
+		}
+	})
+}
+
+// A rollout that doesn't fit with surge gets stuck in some order of its steps.
+func TestARolloutThatDoesNotFitWithSurgeGetsStuck(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, missing, why := surging(t)
+		if missing == 0 {
+			t.Skip()
+		}
+		for c.canAdd() || c.canTake() {
+			if c.canTake() {
+				c.take(slices.Index(c.old, slices.Min(c.old)))
+				continue
+			}
+			c.add()
+		}
+		if c.done() {
+			t.Fatalf("short %d (%s), and it ended", missing, why)
+		}
+	})
+}
+
+func TestWhatSurgeHasToDoWithAShortage(t *testing.T) {
+	const each = 10
+	old := []replaced{{each: units(each), count: 3}}
+	for name, test := range map[string]struct {
+		rollout     rollout
+		old         []replaced
+		fresh       int64
+		left, surge int64
+		missing     int64
+		why         Surge
+	}{
+		"there is room":                               {rollout{wanted: 3, surge: 1}, old, each, 10, 0, 0, SurgeNone},
+		"there is surge":                              {rollout{wanted: 3, surge: 1}, old, each, 0, 10, 0, SurgeNone},
+		"there is neither":                            {rollout{wanted: 3, surge: 1}, old, each, 0, 0, 10, SurgeNone},
+		"others have some of it":                      {rollout{wanted: 3, surge: 1}, old, each, -10, 20, 0, SurgeNone},
+		"others have all of it":                       {rollout{wanted: 3, surge: 1}, old, each, -10, 10, 10, SurgeTaken},
+		"it is less than one pod":                     {rollout{wanted: 3, surge: 1}, old, each, 0, 5, 5, SurgeTooSmall},
+		"it is less than one pod, and others have it": {rollout{wanted: 3, surge: 1}, old, each, -5, 5, 10, SurgeTooSmall},
+		"more pods take none":                         {rollout{wanted: 5}, nil, each, 10, 90, 40, SurgeNone},
+		"more pods take none, while others roll":      {rollout{wanted: 4, surge: 1}, old, each, 0, 90, 10, SurgeNone},
+		"a missing pod takes none":                    {rollout{wanted: 4, surge: 1}, old, each, 5, 90, 5, SurgeNone},
+		"a pod that goes first leaves room":           {rollout{wanted: 3, unavailable: 1}, old, each, 0, 0, 0, SurgeNone},
+		"but not while others hold surge":             {rollout{wanted: 3, unavailable: 1}, old, each, -10, 90, 10, SurgeNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			missing, why := test.rollout.need(units(test.fresh), test.old).short(units(test.left), units(test.surge))
+			if missing.Value() != test.missing || why != test.why {
+				t.Errorf("got %s %q, want %d %q", missing.String(), why, test.missing, test.why)
+			}
+		})
+	}
 }
 
 // The whole surge never takes more than is said.

@@ -29,6 +29,7 @@ var (
 	WillBeRefused  = part(Warnings, "its %s will be refused: %s", inPreflight)
 	WaitsForRoom   = part(Warnings, "the rollout will wait for room between its steps, ", inPreflight)
 	SurgeShort     = part(Warnings, "because its whole surge is short of ", inPreflight)
+	UsesSurge      = part(Warnings, "the rollout fits, and will use this part of the surge that is left: ", inPreflight)
 	NoPodEver      = part(Warnings, "not one pod can ever fit", inPreflight)
 	MaximumNever   = part(Warnings, "maxReplicas %d can never fit", inPreflight)
 	RunNever       = part(Warnings, "a run can never fit", inPreflight)
@@ -42,8 +43,13 @@ var (
 	OthersNow      = part(Warnings, "what is made besides pods doesn't fit now, ", inPreflight)
 	LaterPodsNow   = part(Warnings, "its later pods don't fit, ", inPreflight)
 	RolloutStuck   = part(Warnings, "the rollout will be stuck, ", inPreflight)
-	ShortOf        = part(Warnings, "short of ", inPreflight)
-	AndMore        = part(Warnings, " and %d more", inPreflight)
+	// StuckSurgeTaken, StuckSurgeTooSmall and StuckLarger are of quotas that have surge of all that is short.
+	StuckSurgeTaken    = part(Warnings, "the rollout will be stuck, because the quota's surge is taken, ", inPreflight)
+	StuckSurgeTooSmall = part(Warnings, "the rollout will be stuck, because the quota's surge is too small, ", inPreflight)
+	StuckLarger        = part(Warnings, "the rollout will be stuck, because pods that ask for more than before get no surge, ", inPreflight)
+
+	ShortOf = part(Warnings, "short of ", inPreflight)
+	AndMore = part(Warnings, " and %d more", inPreflight)
 
 	JudgingJoins   = part(Warnings, "the objects in a namespace that joined this quota are still being counted", inPreflight)
 	JudgingLabels  = part(Warnings, "the labels of namespaces have just changed", inPreflight)
@@ -73,5 +79,7 @@ func Maybe(text string) string {
 
 // Would turns a statement about a workload's future into one about a refusal by a quota that only warns.
 func Would(text string) string {
-	return strings.NewReplacer("will be", "would be", "may be", "might be", "will wait", "would wait").Replace(text)
+	return strings.NewReplacer(
+		"will be", "would be", "may be", "might be", "will wait", "would wait", "will use", "would use",
+	).Replace(text)
 }

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -67,6 +68,12 @@ type Cluster struct {
 	drafts     map[string]*ledger.Draft // quota -> its ledger
 	// forced: nothing is refused, because it came before the quotas were as they are.
 	forced bool
+	// instead is the pod that a created one is to replace; nil for none. replaces: it does, so that it may take surge with its
+	// claims, because it takes no more.
+	instead  *pod
+	replaces bool
+	// surged: a pod has taken surge.
+	surged bool
 	// remarks are what quotas would have refused that refuse nothing.
 	remarks map[Short]bool
 	serial  int
@@ -209,6 +216,9 @@ func (c *Cluster) complete(resource schema.GroupVersionResource, kind string, ob
 // charge charges all quotas or none. Nothing is charged in a protected namespace, of which no webhook is told.
 func (c *Cluster) charge(resource schema.GroupVersionResource, kind string, object, old client.Object) (*ledger.Key, error) {
 	c.serial++
+	if pod, isPod := object.(*corev1.Pod); isPod {
+		c.replaces = c.instead != nil && takesNoMore(pod, c.instead.Pod)
+	}
 	key := &ledger.Key{UID: types.UID(fmt.Sprint("uid-", c.serial)), Attempt: "first"}
 	if c.Protected {
 		return key, nil
@@ -237,6 +247,9 @@ func (c *Cluster) charge(resource schema.GroupVersionResource, kind string, obje
 			Object:  ledger.Object{Resource: resource, Namespace: Namespace, Name: string(key.UID), UID: key.UID},
 			Attempt: key.Attempt, Amounts: amount.Amounts,
 		}}
+		if c.instead != nil && c.replaces {
+			charge.Replaces = ledger.Surger{UID: Name, Kind: "Deployment", Namespace: Namespace, Name: Name}
+		}
 		charges = append(charges, charge)
 		decision := c.drafts[amount.Quota].Judge(charge)
 		if denied, ok := decision.(ledger.Denied); ok {
@@ -250,8 +263,9 @@ func (c *Cluster) charge(resource schema.GroupVersionResource, kind string, obje
 	}
 	for _, charge := range charges {
 		granted, _ := c.drafts[charge.Limits.Name].Reserve(charge).(ledger.Granted)
+		c.surged = c.surged || len(c.drafts[charge.Limits.Name].Peek().Surgers) > 0
 		for _, remark := range granted.Remarks {
-			if denied, ok := remark.Refusal.(ledger.Denied); ok && !c.forced {
+			if denied, ok := remark.Refusal.(ledger.Denied); ok && !c.forced && (!denied.Provable || c.instead == nil || !c.replaces) {
 				for _, short := range shorts(denied) {
 					c.remarks[short] = true
 				}
@@ -259,6 +273,21 @@ func (c *Cluster) charge(resource schema.GroupVersionResource, kind string, obje
 		}
 	}
 	return key, nil
+}
+
+// takesNoMore reports whether a pod takes no more than another one of anything, and has the same claims.
+func takesNoMore(after, before *corev1.Pod) bool {
+	takes, err := evaluation.PodUsage(clock.RealClock{}, after)
+	must(err)
+	most, err := evaluation.PodUsage(clock.RealClock{}, before)
+	must(err)
+	for name, amount := range takes {
+		if amount.Cmp(most[name]) > 0 {
+			return false
+		}
+	}
+	return apiequality.Semantic.DeepEqual(after.Spec.Volumes, before.Spec.Volumes) &&
+		apiequality.Semantic.DeepEqual(after.Spec.ResourceClaims, before.Spec.ResourceClaims)
 }
 
 func shorts(denied ledger.Denied) []Short {

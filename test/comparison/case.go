@@ -107,6 +107,9 @@ func Cases() *rapid.Generator[Case] {
 		for i := range rapid.IntRange(1, 3).Draw(t, "quotas") {
 			drawn.Quotas = append(drawn.Quotas, anyQuota(t, fmt.Sprint("quota-", i)))
 		}
+		if drawn.Before != nil && rapid.Bool().Draw(t, "full") {
+			drawn.Quotas = []Quota{fullQuota(t, drawn.Before, drawn.Nodes)}
+		}
 		// As the API server stores them.
 		kubernetesTypes().Default(drawn.Applied)
 		if drawn.Before != nil {
@@ -328,7 +331,7 @@ func anyStrategy(t *rapid.T) appsv1.DeploymentStrategy {
 		return appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
 	surge := rapid.IntRange(0, 2).Draw(t, "surge")
-	unavailable := rapid.IntRange(0, 2).Draw(t, "unavailable")
+	unavailable := anyOf(t, "unavailable", 0, 0, 1, 2)
 	if surge+unavailable == 0 {
 		surge = 1
 	}
@@ -528,6 +531,12 @@ func anyQuota(t *rapid.T, name string) Quota {
 		put(&list, of.name, hard, unitOf(of.name))
 		amount := list[of.name]
 		built.Hard(of.name, amount.String())
+		if most := anyOf(t, "surge", 0, 1, 2, 3); most > 0 {
+			surge := corev1.ResourceList{}
+			put(&surge, of.name, rapid.IntRange(0, most*max(1, of.most/4)).Draw(t, "surge of it"), unitOf(of.name))
+			amount := surge[of.name]
+			built.Surge(of.name, amount.String())
+		}
 		put(&drawn.Others, of.name, others, unitOf(of.name))
 	}
 	if scoped {
@@ -535,6 +544,25 @@ func anyQuota(t *rapid.T, name string) Quota {
 	}
 	drawn.ClusterResourceQuota = built.Enforcement(anyOf(t, "mode", "", "", "", quotav1.EnforcementWarn, quotav1.EnforcementAudit), "").Obj()
 	drawn.Spec.Preflight = anyOf(t, "preflight", "", "", "", quotav1.PreflightDeny, quotav1.PreflightOff)
+	return drawn
+}
+
+// fullQuota draws one in which the workload before has about as many pods as it may, and that has surge.
+func fullQuota(t *rapid.T, before client.Object, nodes int) Quota {
+	pods := nodes
+	switch before := before.(type) {
+	case *appsv1.Deployment:
+		pods = int(*before.Spec.Replicas)
+	case *appsv1.StatefulSet:
+		pods = int(*before.Spec.Replicas)
+	}
+	hard, surge := corev1.ResourceList{}, corev1.ResourceList{}
+	put(&hard, corev1.ResourcePods, max(0, pods+rapid.IntRange(-1, 1).Draw(t, "more")), "1")
+	put(&surge, corev1.ResourcePods, rapid.IntRange(0, 3).Draw(t, "surge of pods"), "1")
+	drawn := Quota{Others: corev1.ResourceList{}}
+	put(&drawn.Others, corev1.ResourcePods, anyOf(t, "others", 0, 0, 1), "1")
+	drawn.ClusterResourceQuota = builders.Quota("full").LabelIn("kubernetes.io/metadata.name", Namespace, "elsewhere").
+		Hard(corev1.ResourcePods, hard.Pods().String()).Surge(corev1.ResourcePods, surge.Pods().String()).Obj()
 	return drawn
 }
 

@@ -12,6 +12,9 @@ import (
 // least is how many of the cases must fit, and how many must not, as they are created and as pods are replaced.
 const least = 20
 
+// leastSurged is in how many of them a pod must have taken surge.
+const leastSurged = 3
+
 func TestWhatTheToolsSayComesTrue(t *testing.T) {
 	tally := map[string]int{}
 	for seed := range Seeds(1000) {
@@ -21,6 +24,9 @@ func TestWhatTheToolsSayComesTrue(t *testing.T) {
 		}
 	}
 	t.Log(tally)
+	if tally["surged"] < leastSurged && tally["all"] >= 1000 {
+		t.Errorf("in %d cases a pod took surge, want %d", tally["surged"], leastSurged)
+	}
 	for _, sort := range []string{"created, fits true", "created, fits false", "replaced, fits true", "replaced, fits false"} {
 		if tally[sort] < least && tally["all"] >= 1000 {
 			t.Errorf("%d cases are %s, want %d", tally[sort], sort, least)
@@ -46,6 +52,9 @@ func play(drawn Case, tally map[string]int) []string {
 		wrong = append(wrong, outcome.Disproves(lines, asked)...)
 	}
 	sort := map[bool]string{true: "replaced", false: "created"}[asked.Replaces]
+	if cluster.surged {
+		tally["surged"]++
+	}
 	tally[fmt.Sprintf("%s, fits %t", sort, outcome.Itself == nil && outcome.Made == nil)]++
 	tally["all"]++
 	if len(wrong) > 0 {
@@ -99,13 +108,16 @@ func TestDisprovesWhy(t *testing.T) {
 func TestSaid(t *testing.T) {
 	const why, less = "; see kubectl crq why deployment/web -n here", "; see kubectl crq fit -f FILE, and apply fewer"
 	for line, want := range map[string]string{
-		"quota team: 3 of 8 pods fit now, short of pods 5, requests.cpu 1" + why:                                           "team 3/8 [pods requests.cpu]",
-		"quota team: at least 3 of 8 pods fit now, short of pods 5 and 2 more" + why:                                       "team 3/8 at least [pods] more",
-		"quota team: 9 pods can never fit (at most 3 fit now), because that is more than the limit: pods 9 of 8" + less:    "team 3/9 at most [pods] never",
-		"quota team only warns: the rollout would be stuck, short of pods 1" + why:                                         "team only warns [pods]",
-		"quota team: the rollout will wait for room between its steps, because its whole surge is short of pods 1" + why:   "team [pods] waits",
-		"quota team: it is not known whether the workload's pods fit: usage is still being counted; not known: pods" + why: "team [] unjudged",
-		"its pods may be refused: failed quota: team: must specify limits.cpu for: app" + why:                              " [] maybe refused",
+		"quota team: 3 of 8 pods fit now, short of pods 5, requests.cpu 1" + why:                                                "team 3/8 [pods requests.cpu]",
+		"quota team: at least 3 of 8 pods fit now, short of pods 5 and 2 more" + why:                                            "team 3/8 at least [pods] more",
+		"quota team: 9 pods can never fit (at most 3 fit now), because that is more than the limit: pods 9 of 8" + less:         "team 3/9 at most [pods] never",
+		"quota team only warns: the rollout would be stuck, short of pods 1" + why:                                              "team only warns [pods]",
+		"quota team: the rollout will wait for room between its steps, because its whole surge is short of pods 1" + why:        "team [pods] waits",
+		"quota team: the rollout fits, and will use this part of the surge that is left: pods 1 of 5" + why:                     "team [] fits",
+		"quota team: the rollout will be stuck, because pods that ask for more than before get no surge, short of pods 1" + why: "team [pods]",
+		"quota team: the rollout will be stuck, because the quota's surge is taken, short of pods 1" + why:                      "team [pods]",
+		"quota team: it is not known whether the workload's pods fit: usage is still being counted; not known: pods" + why:      "team [] unjudged",
+		"its pods may be refused: failed quota: team: must specify limits.cpu for: app" + why:                                   " [] maybe refused",
 	} {
 		said := ParseSaid(line)
 		got := said.Quota
@@ -127,7 +139,7 @@ func TestSaid(t *testing.T) {
 		for _, flag := range []struct {
 			set  bool
 			name string
-		}{{said.More, "more"}, {said.Never, "never"}, {said.Waits, "waits"}, {said.Unjudged, "unjudged"}, {said.Maybe, "maybe"}, {said.Refused != "", "refused"}} {
+		}{{said.More, "more"}, {said.Never, "never"}, {said.Fits, "fits"}, {said.Waits, "waits"}, {said.Unjudged, "unjudged"}, {said.Maybe, "maybe"}, {said.Refused != "", "refused"}} {
 			if flag.set {
 				got += " " + flag.name
 			}

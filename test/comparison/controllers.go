@@ -144,6 +144,13 @@ func (c *Cluster) claimsOf(made *pod) error {
 	return nil
 }
 
+// replacing makes a pod beside an old one that it replaces; nil for none.
+func (c *Cluster) replacing(old *pod, template *corev1.PodTemplateSpec) error {
+	c.instead = old
+	defer func() { c.instead = nil }()
+	return c.pod(template, -1)
+}
+
 func (c *Cluster) delete(which *pod) {
 	c.free(which.charged)
 	c.pods = slices.DeleteFunc(c.pods, func(pod *pod) bool { return pod == which })
@@ -221,7 +228,11 @@ func (c *Cluster) deployment(object, before *appsv1.Deployment) error {
 		case len(c.pods) >= wanted+surge:
 			panic("a rollout that can neither create nor delete")
 		default:
-			if err := c.pod(template, -1); err != nil {
+			var instead *pod
+			if len(old) > 0 && len(c.pods) >= wanted {
+				instead = old[0]
+			}
+			if err := c.replacing(instead, template); err != nil {
 				return err
 			}
 		}
@@ -305,7 +316,11 @@ func (c *Cluster) daemonSet(object, before *appsv1.DaemonSet) error {
 		if !surges {
 			c.delete(pod)
 		}
-		if err := c.pod(template, -1); err != nil {
+		instead := pod
+		if !surges {
+			instead = nil
+		}
+		if err := c.replacing(instead, template); err != nil {
 			return err
 		}
 		if surges {

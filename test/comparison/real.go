@@ -76,6 +76,16 @@ func (c Case) Real(namespace string) (played Case, playable bool) {
 				hard = resource.Quantity{}
 			}
 			lower.Spec.Quota.Hard[name] = hard
+			if surge, ok := quota.Spec.Surge.Hard[name]; ok {
+				most := quota.Spec.Quota.Hard[name].DeepCopy()
+				most.Add(surge)
+				most.Sub(quota.Others[name])
+				most.Sub(hard)
+				if most.Sign() < 0 {
+					most = resource.Quantity{}
+				}
+				lower.Spec.Surge.Hard[name] = most
+			}
 		}
 		if lower.Spec.Preflight == "Deny" { // It says the same as Warn, and then nothing could be seen.
 			lower.Spec.Preflight = ""
@@ -142,6 +152,7 @@ func ReadFit(answer []byte) (fitting.Verdict, error) {
 	read := struct {
 		Quotas []struct {
 			Quota, Resource, WithSurge, Available, Shortfall string
+			Surge                                            *struct{ Left, Shortfall string }
 			Advisory                                         bool
 		}
 		Refusals []struct{ Refused, Message string }
@@ -159,6 +170,10 @@ func ReadFit(answer []byte) (fitting.Verdict, error) {
 		if found.Counted {
 			found.WholeSurge, found.Available = resource.MustParse(row.WithSurge), resource.MustParse(row.Available)
 			found.Shortfall = resource.MustParse(row.Shortfall)
+			if row.Surge != nil {
+				found.Surge = fitting.Surge(row.Surge.Shortfall)
+				limit.Surge = corev1.ResourceList{found.Resource: resource.MustParse(row.Surge.Left)}
+			}
 		}
 		verdict.Rows = append(verdict.Rows, found)
 	}

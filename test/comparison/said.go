@@ -44,6 +44,8 @@ type Said struct {
 	More bool
 	// Refused is the message by which objects will be refused independently of the room.
 	Refused string
+	// Fits: a rollout fits, and takes surge.
+	Fits bool
 	// Waits: a rollout will go through, but wait for room.
 	Waits bool
 	// Unjudged: it doesn't know.
@@ -66,6 +68,7 @@ func ParseSaid(line string) Said {
 	line, _, _ = strings.Cut(line, "; see kubectl crq ")
 	said := Said{
 		Wanted: -1, OnlyWarns: strings.Contains(line, "only warns"), Waits: strings.Contains(line, "wait for room"),
+		Fits:     strings.Contains(line, "the rollout fits"),
 		Unjudged: strings.Contains(line, " whether the workload's pods fit"),
 		Maybe:    strings.Contains(line, "may ") || strings.Contains(line, "might ") || strings.Contains(line, "perhaps"),
 	}
@@ -80,7 +83,7 @@ func ParseSaid(line string) Said {
 		said.bound(found[1])
 		said.Fit, said.Wanted = number(found[2]), number(found[3])
 	}
-	said.Never = strings.Contains(line, "never fit")
+	said.Never = strings.Contains(line, "never fit") || strings.Contains(line, "not one pod can ever fit")
 	if found := neverPattern.FindStringSubmatch(line); found != nil {
 		said.bound(found[2])
 		said.Fit, said.Wanted = number(found[1]), number(found[1])
@@ -111,7 +114,7 @@ func number(digits string) int {
 }
 
 // isShort reports whether it says that not all fits.
-func (s *Said) isShort() bool { return s.Refused != "" || !s.Waits && !s.Unjudged }
+func (s *Said) isShort() bool { return s.Refused != "" || !s.Waits && !s.Unjudged && !s.Fits }
 
 // names reports whether it names the resource as short.
 func (s *Said) names(short Short) bool {
@@ -135,24 +138,24 @@ type Asked struct {
 // Disproves returns the claims of preflight's lines that didn't come true, in words; none if all did.
 func (o Outcome) Disproves(lines []string, asked Asked) []string {
 	var wrong claims
-	least, atLeast, atMost, unjudged := -1, false, false, false
+	least, came, atLeast, atMost, unjudged := -1, 0, false, false, false
 	said := make([]Said, 0, len(lines))
 	for _, line := range lines {
 		one := ParseSaid(line)
 		said = append(said, one)
-		unjudged = unjudged || one.Unjudged
+		unjudged = unjudged || one.Unjudged || one.AtMost
 		if one.OnlyWarns || !one.isShort() {
 			continue
 		}
 		wrong.claimf(o.Made != nil || one.Maybe || one.AtLeast, "all came, but it said: %s", line)
 		atLeast, atMost = atLeast || one.AtLeast, atMost || one.AtMost
 		if one.Wanted >= 0 && (least < 0 || one.Fit < least) {
-			least = one.Fit
+			least, came = one.Fit, min(o.Pods, one.Wanted) // pods that aren't wanted any more stay if the controller is stuck
 		}
 	}
 	if least >= 0 && !asked.Replaces && !slices.ContainsFunc(said, func(one Said) bool { return one.Refused != "" }) {
 		atMost = atMost || unjudged || !asked.Judged.IsSuperset(asked.Denying)
-		wrong.claimf(o.Pods == least || atMost && o.Pods < least || atLeast && o.Pods > least, "%d pods came, but it said that %d fit", o.Pods, least)
+		wrong.claimf(came == least || atMost && came < least || atLeast && came > least, "%d pods came, but it said that %d fit", o.Pods, least)
 	}
 	if o.Made == nil || unjudged || asked.Same {
 		return wrong

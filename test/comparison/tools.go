@@ -97,6 +97,9 @@ func (c *Cluster) Fit() (fitting.Verdict, fitting.Demand) {
 			Total: corev1.ResourceQuotaStatus{Hard: of.Spec.Quota.Hard, Used: of.Others}, Reserved: c.reserved(of.Name), Protected: c.Protected,
 			Scopes: of.Spec.Quota.Scopes, ScopeSelector: of.Spec.Quota.ScopeSelector,
 		}
+		if of.Spec.Surge.Hard != nil {
+			view.Status.Surge = &quotav1.SurgeStatus{Hard: of.Spec.Surge.Hard}
+		}
 		if mode := of.Spec.Enforcement.Mode; mode != quotav1.EnforcementDeny {
 			view.Status.Mode = mode
 		}

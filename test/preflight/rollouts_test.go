@@ -4,17 +4,20 @@
 package preflight
 
 import (
+	"context"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
@@ -53,7 +56,52 @@ var _ = Describe("A rollout", func() {
 		Expect(p.applies(ctx, another(oneByOne(4)))).To(stuck)
 		p.has(ctx, 3)
 	})
+
+	It("is said to use surge in a full quota, and goes through", func(ctx SpecContext) {
+		p := placeUnder(ctx, surgingQuota("surging", "3", "2"), 1)
+		suite.Kubelet(ctx, cluster, p.name)
+		Expect(p.applies(ctx, deployment(2))).To(BeEmpty())
+		p.observed(ctx, "deployment/web", 2)
+		uses := ConsistOf(short(p.name, "the rollout fits, and will use this part of the surge that is left: pods 1 of 2", "deployment"))
+		Expect(p.applies(ctx, another(deployment(2)))).To(uses)
+		Eventually(ctx, func() int32 { return upToDate(ctx, p) }).Should(BeEquivalentTo(2))
+
+		By("saying that more pods take none")
+		Expect(p.applies(ctx, strings.Replace(another(deployment(3)), "image: web:2", "image: web:3", 1))).To(ConsistOf(
+			short(p.name, "2 of 3 pods fit now, short of pods 1", "deployment")))
+		p.has(ctx, 2)
+	})
+
+	It("is said to be stuck while others hold the surge, and is", func(ctx SpecContext) {
+		p := placeUnder(ctx, surgingQuota("held", "3", "1"), 0)
+		suite.Kubelet(ctx, cluster, p.name)
+		stop := suite.Kubelet(ctx, cluster, p.other())
+		other := place{p.other()}
+		Expect(other.applies(ctx, deployment(1))).To(BeEmpty())
+		Expect(other.kubectl(ctx, "", "wait", "--for=condition=Available", "deployment/web").ExitCode).To(BeZero())
+		Expect(p.applies(ctx, deployment(2))).To(BeEmpty())
+		p.observed(ctx, "deployment/web", 2)
+		stop() // the new pod of the other one never becomes ready
+		other.applies(ctx, another(deployment(1)))
+		Eventually(ctx, func(ctx context.Context) (int64, error) {
+			view := &quotav1.LocalResourceQuota{}
+			err := api.Get(ctx, client.ObjectKey{Namespace: p.name, Name: p.name}, view)
+			if err != nil || view.Status.Surge == nil {
+				return 0, err
+			}
+			return view.Status.Surge.Used.Pods().Value(), nil
+		}).Should(BeEquivalentTo(1))
+		stuck := ConsistOf(short(p.name, "the rollout will be stuck, because the quota's surge is taken, short of pods 1", "deployment"))
+		Expect(p.applies(ctx, another(deployment(2)))).To(stuck)
+		p.has(ctx, 2)
+		Expect(upToDate(ctx, p)).To(BeZero())
+	})
 })
+
+// surgingQuota is a quota that has surge.
+func surgingQuota(name, pods, surge string) *quotav1.ClusterResourceQuota {
+	return builders.Quota(name).Label("preflight", name).Hard(corev1.ResourcePods, pods).Surge(corev1.ResourcePods, surge).Obj()
+}
 
 var _ = Describe("A HorizontalPodAutoscaler's controller", func() {
 	It("gets the pods that fit, though the quota denies", func(ctx SpecContext) {

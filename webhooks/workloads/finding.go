@@ -51,12 +51,21 @@ func (f *finding) waits() bool {
 	return !f.isShort() && slices.ContainsFunc(f.verdict.Rows, waits)
 }
 
+// isOnlySurge reports whether there is nothing to say but that a rollout takes surge, and fits.
+func (f *finding) isOnlySurge() bool {
+	return f.unjudged == "" && f.verdict.Outcome() == fitting.Fits && !f.waits() && slices.ContainsFunc(f.verdict.Rows, takesSurge)
+}
+
 // outcome is that of a finding that is told, and isn't short.
 func (f *finding) outcome() metrics.Preflight {
-	if f.unjudged == "" && f.waits() {
+	switch {
+	case f.isOnlySurge():
+		return metrics.PreflightFits
+	case f.unjudged == "" && f.waits():
 		return metrics.PreflightWarned
+	default:
+		return metrics.PreflightUnjudged
 	}
-	return metrics.PreflightUnjudged
 }
 
 // worst orders findings: refusals, workloads that can never fit, the fewest pods, the rest, and findings of quotas that

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/utils/ptr"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -91,7 +92,7 @@ func (h *Handler) limit(quota *definition.Definition, namespace string, knowledg
 	if reason != "" {
 		return limit, explanation(reason)
 	}
-	limit.Spec.Hard, limit.Left = room.Hard, room.Left
+	limit.Spec.Hard, limit.Left, limit.Surge = room.Hard, room.Left, room.Surge
 	return limit, ""
 }
 
@@ -143,7 +144,7 @@ func (j *judging) find(limit fitting.Limit) (finding, error) {
 
 // isSilent reports whether there is nothing to say of a verdict.
 func isSilent(verdict fitting.Verdict) bool {
-	return verdict.Outcome() == fitting.Fits && !slices.ContainsFunc(verdict.Rows, waits)
+	return verdict.Outcome() == fitting.Fits && !slices.ContainsFunc(verdict.Rows, waits) && !slices.ContainsFunc(verdict.Rows, takesSurge)
 }
 
 // asksMore reports whether more is short than before, or more is refused.
@@ -178,7 +179,8 @@ func limitsDevices(limit fitting.Limit) bool {
 
 // weigh finds out how far a workload that doesn't fit would come, and whether that is sure. It isn't if it rests on
 // objects that may be there already, or on older pods that are made before they are replaced: if these are refused, the
-// rollout goes on without them.
+// rollout goes on without them. Nor is it of a rollout under a quota that is above its limit, if the surge suffices: its pods
+// may replace others, or be made after others have gone.
 func (j *judging) weigh(found *finding, limit fitting.Limit) error {
 	var err error
 	if found.room, err = j.fitter.Room(j.demand, limit); err != nil {
@@ -194,10 +196,26 @@ func (j *judging) weigh(found *finding, limit fitting.Limit) error {
 	if err != nil {
 		return err
 	}
-	found.unsure = found.unsure || without.Outcome() != fitting.DoesNot
+	mayTakeSurge, err := j.mayTakeSurge(without, limit)
+	if err != nil {
+		return err
+	}
+	found.unsure = found.unsure || without.Outcome() != fitting.DoesNot || mayTakeSurge
 	room, err := j.fitter.Room(certain, limit)
 	found.atLeast = found.unsure || room.Fit > found.room.Fit
 	return err
+}
+
+// mayTakeSurge reports whether a rollout would fit if all of its pods replaced others, and each of them may or may not.
+func (j *judging) mayTakeSurge(verdict fitting.Verdict, limit fitting.Limit) (bool, error) {
+	pods := j.demand.Pods
+	if limit.Surge == nil || pods == nil || pods.Replaced() == 0 || pods.Surge == 0 || pods.Unavailable == 0 ||
+		slices.ContainsFunc(verdict.Rows, func(row fitting.Row) bool { return !row.Shortfall.IsZero() && row.Available.Sign() >= 0 }) {
+		return false, nil
+	}
+	limit.Left = quota.Add(limit.Left, quota.Mask(limit.Surge, quota.ResourceNames(limit.Left)))
+	all, err := j.verdict(&j.demand, limit)
+	return all.Outcome() == fitting.Fits, err
 }
 
 func (j *judging) verdict(demand *fitting.Demand, limit fitting.Limit) (fitting.Verdict, error) {

@@ -52,6 +52,8 @@ func (f *finding) words(asked *subject) []string {
 		said = outcomes.QuotaNotJudged.Text(f.unjudged)
 	case f.waits():
 		said, what, names = outcomes.WaitsForRoom.Text(), outcomes.SurgeShort.Text(), f.tight()
+	case f.isOnlySurge():
+		said, names = outcomes.UsesSurge.Text(), f.surges()
 	default:
 		return nil
 	}
@@ -189,12 +191,53 @@ func (f *finding) short(asked *subject) (said, what string, names []string) {
 	case asked.workload.Kind == "Job":
 		said = outcomes.LaterPodsNow.Text()
 	default:
-		said = outcomes.RolloutStuck.Text()
+		said = f.stuck()
 	}
 	if f.unsure {
 		said = outcomes.Maybe(said)
 	}
 	return said, outcomes.ShortOf.Text(), names
+}
+
+// stuck says why a rollout will be stuck.
+func (f *finding) stuck() string {
+	switch f.surge() {
+	case fitting.SurgeTaken:
+		return outcomes.StuckSurgeTaken.Text()
+	case fitting.SurgeTooSmall:
+		return outcomes.StuckSurgeTooSmall.Text()
+	case fitting.SurgeGrows:
+		return outcomes.StuckLarger.Text()
+	default:
+		return outcomes.RolloutStuck.Text()
+	}
+}
+
+// surge is the reason why surge doesn't help with the shortage: the one to do something about first.
+func (f *finding) surge() fitting.Surge {
+	for _, why := range [...]fitting.Surge{fitting.SurgeNone, fitting.SurgeGrows, fitting.SurgeTooSmall} {
+		if slices.ContainsFunc(f.verdict.Rows, func(row fitting.Row) bool { return !row.Shortfall.IsZero() && row.Surge == why }) {
+			return why
+		}
+	}
+	return fitting.SurgeTaken
+}
+
+// surges are the parts of the remaining surge that a rollout takes.
+func (f *finding) surges() []string {
+	var names []string
+	for _, row := range f.verdict.Rows {
+		if takes, left := row.TakesSurge(), row.SurgeLeft(); !takes.IsZero() {
+			names = append(names, fmt.Sprintf("%s %s of %s", row.Resource, takes.String(), left.String()))
+		}
+	}
+	return names
+}
+
+// takesSurge reports whether a rollout fits, and takes surge of a resource.
+func takesSurge(row fitting.Row) bool {
+	takes := row.TakesSurge()
+	return !takes.IsZero()
 }
 
 // uncounted are the resources whose rest is unknown.
@@ -212,9 +255,7 @@ func (f *finding) uncounted() []string {
 func (f *finding) tight() []string {
 	var names []string
 	for _, row := range f.verdict.Rows {
-		if waits(row) {
-			missing := row.WholeSurge.DeepCopy()
-			missing.Sub(row.Available)
+		if missing := row.Waits(); !missing.IsZero() {
 			names = append(names, fmt.Sprintf("%s %s", row.Resource, missing.String()))
 		}
 	}
@@ -223,7 +264,8 @@ func (f *finding) tight() []string {
 
 // waits reports whether a rollout goes through with the rest of a resource, but without its whole surge.
 func waits(row fitting.Row) bool {
-	return row.Counted && row.Shortfall.IsZero() && row.WholeSurge.Cmp(row.Requested) > 0 && row.WholeSurge.Cmp(row.Available) > 0
+	missing := row.Waits()
+	return !missing.IsZero()
 }
 
 // listed names as many as there is room for, the first at least, and says how many others there are. The

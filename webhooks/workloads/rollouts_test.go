@@ -252,3 +252,73 @@ func TestAPausedDeploymentMakesPodsLikeThoseThatAreThere(t *testing.T) {
 		t.Run(name, test.run)
 	}
 }
+
+// A rollout takes surge for the pods that replace others, and for nothing else.
+func TestARolloutInAQuotaWithSurge(t *testing.T) {
+	with := func(surge, hard, used corev1.ResourceList) []limit {
+		quota := payments(quotav1.PreflightDeny, hard, used)
+		quota.surge = surge
+		return []limit{quota}
+	}
+	warns := func(limits []limit) []limit {
+		limits[0].mode = quotav1.PreflightWarn
+		return limits
+	}
+	five := list("pods", "5")
+	starts, both := surging(running(8, "cpu", "1"), 1, 0), surging(running(8, "cpu", "1"), 2, 1)
+	for name, test := range map[string]answerTest{
+		"it fits, and takes some": {
+			limits: with(five, list("pods", "8"), list("pods", "8")), request: update("deployments", starts, restarted(starts)),
+			want: []string{"quota payments: the rollout fits, and will use this part of the surge that is left: pods 1 of 5" + why},
+		},
+		"others hold the rest": {
+			limits: with(five, list("pods", "8"), list("pods", "12")), request: update("deployments", starts, restarted(starts)),
+			want: []string{"quota payments: the rollout fits, and will use this part of the surge that is left: pods 1 of 1" + why},
+		},
+		"others hold all of it": {
+			limits: with(five, list("pods", "8"), list("pods", "13")), request: update("deployments", starts, restarted(starts)),
+			denied: "quota payments: the rollout will be stuck, because the quota's surge is taken, short of pods 1" + why,
+		},
+		"it is less than one pod": {
+			limits: with(list("requests.cpu", "500m"), list("requests.cpu", "8"), list("requests.cpu", "8")), request: update("deployments", starts, restarted(starts)),
+			denied: "quota payments: the rollout will be stuck, because the quota's surge is too small, short of requests.cpu 500m" + why,
+		},
+		"it has none of another resource": {
+			limits:  with(five, list("pods", "8", "requests.cpu", "8"), list("pods", "8", "requests.cpu", "8")),
+			request: update("deployments", starts, restarted(starts)),
+			denied:  "quota payments: the rollout will be stuck, short of requests.cpu 1" + why,
+		},
+		"larger pods get none": {
+			limits:  with(list("pods", "1"), list("pods", "8"), list("pods", "8")),
+			request: update("deployments", starts, scaledTo(starts, 8, "cpu", "2")),
+			denied:  "quota payments: the rollout will be stuck, because pods that ask for more than before get no surge, short of pods 1" + why,
+		},
+		"larger pods could never have as much": {
+			limits:  with(list("requests.cpu", "90"), list("requests.cpu", "8"), list("requests.cpu", "8")),
+			request: update("deployments", starts, scaledTo(starts, 8, "cpu", "2")),
+			denied:  "quota payments: 8 pods can never fit, because that is more than the limit: requests.cpu 16 of 8" + why,
+		},
+		"more pods take none": {
+			limits: with(five, list("pods", "11"), list("pods", "10")), request: update("deployments", starts, scaledTo(starts, 10)),
+			denied: "quota payments: 9 of 10 pods fit now, short of pods 1" + why,
+		},
+		"not all that it would take is left": {
+			limits: warns(with(list("pods", "1"), list("pods", "8"), list("pods", "8"))), request: update("deployments", both, restarted(both)),
+			want: []string{"quota payments: the rollout will wait for room between its steps, because its whole surge is short of pods 1" + why},
+		},
+		"a pod that is made after another has gone may replace one, or not": {
+			limits: with(five, list("pods", "8"), list("pods", "9")), request: update("deployments", both, restarted(both)),
+			want: []string{"quota payments: the rollout may be stuck, short of pods 1" + why},
+		},
+		"it only warns": {
+			limits:  []limit{moded(with(five, list("pods", "8"), list("pods", "8"))[0], quotav1.EnforcementWarn)},
+			request: update("deployments", starts, restarted(starts)),
+			want:    []string{"quota payments only warns: the rollout fits, and would use this part of the surge that is left: pods 1 of 5" + why},
+		},
+		"it takes none, and nothing is said": {
+			limits: with(five, list("pods", "9"), list("pods", "8")), request: update("deployments", starts, restarted(starts)),
+		},
+	} {
+		t.Run(name, test.run)
+	}
+}

@@ -55,6 +55,7 @@ type world struct {
 type limit struct {
 	name        string
 	hard, used  corev1.ResourceList
+	surge       corev1.ResourceList
 	mode        quotav1.PreflightMode
 	enforcement quotav1.EnforcementMode
 }
@@ -67,7 +68,7 @@ func newWorld(tb testing.TB, limits ...limit) *world {
 		quota.Name, quota.UID, quota.Generation = limit.name, "uid", 1
 		quota.Spec.Selector.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 		quota.Spec.Quota.Hard, quota.Spec.Preflight = limit.hard, limit.mode
-		quota.Spec.Enforcement.Mode = limit.enforcement
+		quota.Spec.Enforcement.Mode, quota.Spec.Surge.Hard = limit.enforcement, limit.surge
 		compiled, err := definition.Compile(quota)
 		if err != nil {
 			tb.Fatal(err)

@@ -130,10 +130,24 @@ func (l *Limits) update(namespace *corev1.Namespace, quotas []quotav1.ClusterRes
 		}
 		status := &l.Views[at].Status
 		status.Total.Hard, status.Scopes, status.ScopeSelector = spec.Quota.Hard, spec.Quota.Scopes, spec.Quota.ScopeSelector
+		status.Surge = surgeOf(spec.Surge, status.Surge)
 		if status.Mode = spec.Enforcement.Mode; status.Mode == quotav1.EnforcementDeny {
 			status.Mode = ""
 		}
 	}
+}
+
+// surgeOf returns the surge of a spec, and its holders as far as they are known; nil for none.
+func surgeOf(surge quotav1.Surge, known *quotav1.SurgeStatus) *quotav1.SurgeStatus {
+	if len(surge.Hard) == 0 {
+		return nil
+	}
+	made := quotav1.SurgeStatus{}
+	if known != nil {
+		made = *known
+	}
+	made.Hard = surge.Hard
+	return &made
 }
 
 // viewAt returns the place of the namespace's view of the quota, or of any if that is empty; below 0 if there is none.

@@ -227,6 +227,26 @@ func TestALimitIsThatOfTheQuotaAndNotOfAnOlderView(t *testing.T) {
 	}
 }
 
+func TestSurgeIsThatOfTheQuotaAndNotOfAnOlderView(t *testing.T) {
+	pods := func(count string) corev1.ResourceList { return corev1.ResourceList{"pods": resource.MustParse(count)} }
+	known := &quotav1.SurgeStatus{Hard: pods("1"), Used: pods("1"), Workloads: []quotav1.SurgingWorkload{{Kind: "Deployment", Name: "web"}}}
+	for name, test := range map[string]struct {
+		spec        quotav1.Surge
+		known, want *quotav1.SurgeStatus
+	}{
+		"none any more":      {known: known},
+		"more":               {quotav1.Surge{Hard: pods("3")}, known, &quotav1.SurgeStatus{Hard: pods("3"), Used: pods("1"), Workloads: known.Workloads}},
+		"not written so far": {quotav1.Surge{Hard: pods("3")}, nil, &quotav1.SurgeStatus{Hard: pods("3")}},
+	} {
+		if diff := cmp.Diff(test.want, surgeOf(test.spec, test.known)); diff != "" {
+			t.Errorf("%s (-want,+got):\n%s", name, diff)
+		}
+	}
+	if amount := known.Hard["pods"]; amount.Value() != 1 {
+		t.Error("the view was changed")
+	}
+}
+
 func TestPresentIsWhatIsAlive(t *testing.T) {
 	pod := func(name string, phase corev1.PodPhase) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: corev1.PodStatus{Phase: phase}}

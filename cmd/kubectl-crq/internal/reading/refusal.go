@@ -31,6 +31,8 @@ type Words struct {
 	// Requested, Used and Limited are those of an exceeded quota. If the namespace holds too much in doubt, Used is the
 	// amount that it holds so, and Limited the amount that it may.
 	Requested, Used, Limited corev1.ResourceList
+	// Surge is that of the quota for the exceeded resources, if the object replaces another one, and the surge is taken.
+	Surge corev1.ResourceList
 	// Missing is the list of fields that the request must have, as in "requests.cpu for: main".
 	Missing string
 	// Text is the message without the words of components that pass it on.
@@ -78,12 +80,19 @@ func parseUncovered(string) (Words, bool) { return Words{Reason: NotCovered}, tr
 func parseExceeded(rest string) (Words, bool) {
 	words := Words{Reason: quotav1.ReasonQuotaExceeded}
 	if words.amounts(exceededWords, rest, requestedWords, usedWords, ", limited: ") {
+		if _, taken, found := strings.Cut(rest, surgeWords); found {
+			taken, _, _ = strings.Cut(taken, ":")
+			words.Surge, _ = cutAmounts(taken)
+		}
 		return words, true
 	}
 	return parseCutOff(rest)
 }
 
 const requestedWords, usedWords = ", requested: ", ", used: "
+
+// surgeWords are before the surge in outcomes.SurgeTaken.
+const surgeWords = " (this replaces another pod, and doesn't fit in the surge for that either, which is "
 
 // parseCutOff reads the rest of a message that was too long for an event: the quota's name, and the requested amounts
 // if the list is whole.

@@ -4,6 +4,7 @@
 package reading
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 func amounts(pairs ...string) corev1.ResourceList {
@@ -48,6 +50,15 @@ func TestParseRefusal(t *testing.T) {
 		"in the event of a view": {
 			`refused pods "web-6": ` + exceeded + "; used is what all namespaces that share the quota use: delete unneeded objects", of,
 		},
+		"of a pod that replaces another one": {
+			"Error creating: " + exceeded + outcomes.SurgeTaken.Text("pods=1"),
+			func() Words { words := of; words.Surge = amounts("pods", "1"); return words }(),
+		},
+		"of such a pod, with what is held": {
+			"Error creating: " + exceeded + outcomes.Held.Text("pods=2", "12:00:00 UTC") + outcomes.SurgeTaken.Text("pods=1,requests.cpu=250m"),
+			func() Words { words := of; words.Surge = amounts("pods", "1", "requests.cpu", "250m"); return words }(),
+		},
+		"of a pod that may replace another one": {"Error creating: " + exceeded + outcomes.SurgeUnproved.Text(errors.New("no answer")), of},
 		"in doubt": {
 			"too much in doubt for quota: team, requested: pods=1, held for missing objects: pods=2, allowed for missing objects: pods=2 " +
 				"(requests in this namespace were admitted)",

@@ -54,6 +54,10 @@ func Describe(of Description, style Style, now time.Time) string {
 	text.WriteString(head.text(""))
 	section(&text, style, "Conditions:", conditionsTable(quota, style, now))
 	section(&text, style, "Resources:", resourcesTable(quota, style))
+	if surge := SurgeOf(quota); surge != nil {
+		section(&text, style, "Surge, for pods that replace others:", surgeTable(surge, style, "Resource", "Taken", "Surge", "Left"))
+		section(&text, style, "Surge is held by:", surgingTable(surge.Workloads, style, now, "Workload", "Namespace", "For"))
+	}
 	section(&text, style, "Peaks:", peaksTable(quota, style, now))
 	section(&text, style, fmt.Sprintf("Namespaces (%d):", quota.Status.NamespaceCount), namespacesTable(quota, style))
 	if of.EventsUnread != "" {
@@ -136,17 +140,29 @@ func resourcesTable(quota *quotav1.ClusterResourceQuota, style Style) *table {
 	})
 }
 
-// peaksTable has the most that was used and reserved in each span, and how long ago that was.
+// peaksTable has the most that was used and reserved in each span, and how long ago that was. The most surge is in a column of
+// its own, because the other peaks leave it out.
 func peaksTable(quota *quotav1.ClusterResourceQuota, style Style, now time.Time) *table {
-	made := style.table("Resource", "Today", "7 Days", "30 Days")
+	headings := []string{"Resource", "Today", "7 Days", "30 Days"}
+	surged := SurgeOf(quota) != nil
+	if surged {
+		headings = append(headings, "Surge in 30 Days")
+	}
+	made := style.table(headings...)
 	for _, f := range OfQuota(quota) {
 		peaks, cells := peaksOf(quota, f.Resource), plains(string(f.Resource))
-		for _, peak := range []quotav1.Peak{peaks.Day, peaks.Week, peaks.Month} {
-			text := peakText(peak)
-			if text != unknown {
-				text += " (" + age(peak.At, now) + " ago)"
+		add := func(peak quotav1.Peak, without string) {
+			text := without
+			if !peak.At.IsZero() {
+				text = peakText(peak) + " (" + age(peak.At, now) + " ago)"
 			}
 			cells = append(cells, plain(text))
+		}
+		for _, peak := range []quotav1.Peak{peaks.Day, peaks.Week, peaks.Month} {
+			add(peak, unknown)
+		}
+		if surged {
+			add(peaks.Surge, "-")
 		}
 		made.add(cells...)
 	}

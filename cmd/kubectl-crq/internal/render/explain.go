@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
 // Coverage is one quota that covers a namespace.
@@ -22,6 +24,10 @@ type Coverage struct {
 	Figures       []Figure
 	// Here is the use of this namespace.
 	Here corev1.ResourceList
+	// Surge is that of the quota; nil for none.
+	Surge *quotav1.SurgeStatus
+	// SurgeHere: only the namespace's own workloads that hold surge are known.
+	SurgeHere bool
 	// Notes are additional facts.
 	Notes []string
 }
@@ -82,7 +88,11 @@ func (c Coverage) text(style Style) string {
 	for _, note := range c.Notes {
 		text.WriteString(style.paint(yellow, note) + "\n")
 	}
-	return text.String() + c.table(style).text(indent)
+	text.WriteString(c.table(style).text(indent))
+	if c.Surge != nil {
+		text.WriteString(style.wrap("Surge: "+Visible(surgeText(c.Surge, !c.SurgeHere)), indent))
+	}
+	return text.String()
 }
 
 func (c Coverage) table(style Style) *table {

@@ -41,8 +41,20 @@ type FitRow struct {
 	WithSurge string `json:"withSurge"`
 	Available string `json:"available,omitempty"`
 	Shortfall string `json:"shortfall,omitempty"`
+	// Surge is that of the quota; absent if it has none of the resource.
+	Surge *FitSurge `json:"surge,omitempty"`
 	// Advisory: the quota refuses nothing here.
 	Advisory bool `json:"advisory,omitempty"`
+}
+
+// FitSurge is the room above a limit for pods that replace others.
+type FitSurge struct {
+	// Left is the rest of it, and Taken the most that rollouts take of it if they fit.
+	Left  string `json:"left"`
+	Taken string `json:"taken"`
+	// Shortfall is the reason why surge doesn't help with the shortfall: it is "taken", "too small", or "not for larger pods"; empty for
+	// nothing.
+	Shortfall string `json:"shortfall,omitempty"`
 }
 
 // FitRefusal is an object that is refused independently of the available amounts.

@@ -91,6 +91,41 @@ func fresh() *quotav1.ClusterResourceQuota {
 	return quota
 }
 
+// surged has surge, of which two workloads hold some.
+func surged() *quotav1.ClusterResourceQuota {
+	quota := builders.Quota("surged").Label("team", "payments").Hard("pods", "10").Hard("requests.cpu", "4").Hard("services", "2").
+		Surge("pods", "3").Surge("requests.cpu", "1").Obj()
+	quota.Status.Total.Used = list("pods", "12", "requests.cpu", "4", "services", "0")
+	quota.Status.Peaks = []quotav1.ResourcePeaks{
+		{Resource: "pods", Day: peak("10", 600), Week: peak("10", 600), Month: peak("10", 600), Surge: peak("3", 200_000)},
+	}
+	quota.Status.Surge = &quotav1.SurgeStatus{
+		Hard: list("pods", "3", "requests.cpu", "1"), Used: list("pods", "2", "requests.cpu", "0"),
+		Workloads: []quotav1.SurgingWorkload{
+			{Kind: "Deployment", Namespace: "shop", Name: "web", Since: ago(3600)}, {Kind: "DaemonSet", Namespace: "tools", Name: "agent", Since: ago(60)},
+		},
+	}
+	return quota
+}
+
+func TestSurge(t *testing.T) {
+	fresh := surged()
+	fresh.Status = quotav1.ClusterResourceQuotaStatus{}
+	for name, quota := range map[string]*quotav1.ClusterResourceQuota{"held": surged(), "fresh": fresh} {
+		t.Run(name, func(t *testing.T) {
+			of := Coverage{Quota: quota.Name, Figures: OfQuota(quota), Surge: SurgeOf(quota)}
+			view := of
+			if view.SurgeHere = true; name == "held" {
+				view.Surge = &quotav1.SurgeStatus{Hard: of.Surge.Hard, Used: of.Surge.Used}
+			}
+			wantGolden(t, "surge-"+name, Top([]quotav1.ClusterResourceQuota{*quota}, TopOptions{})+"\n"+
+				Describe(Description{Quota: quota, Selector: "team=payments"}, Style{}, now)+"\n"+
+				Explain(Explanation{Namespace: "shop", Coverages: []Coverage{of}}, Style{})+"\n"+
+				Explain(Explanation{Namespace: "shop", FromViews: true, Coverages: []Coverage{view}}, Style{}))
+		})
+	}
+}
+
 func wantGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")

@@ -77,7 +77,7 @@ func topTable(usages []usage, columns topColumns) *table {
 		plain(""), plains("AVAILABLE", "NAMESPACES", "ENFORCED"), plain("TOP NAMESPACES")))...)
 	for _, u := range usages {
 		first := append(plains(u.quota.Name, string(u.Resource), u.text(u.Used), u.text(u.Reserved),
-			peakText(peaksOf(u.quota, u.Resource).Month), u.Hard.String()),
+			peakText(peaksOf(u.quota, u.Resource).Month), hardText(u.Figure, SurgeOf(u.quota))),
 			columns.cell(u.colour(), u.percentText()))
 		wide := plains(u.text(u.available()), strconv.Itoa(int(u.quota.Status.NamespaceCount)), enforced(u.quota))
 		made.add(columns.line(first, columns.Style.bar(u.Figure, columns.bar), wide, plain(topNamespaces(u, columns.Namespaces)))...)

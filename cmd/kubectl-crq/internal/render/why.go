@@ -119,6 +119,9 @@ type WhyQuota struct {
 	// Unread: the user may not read the ClusterResourceQuota, so that other namespaces aren't known.
 	Unread bool     `json:"unread,omitempty"`
 	Rows   []WhyRow `json:"resources"`
+	// Surge of the quota, if pods of the subject need it, or if others hold it; without the user's right to read the
+	// ClusterResourceQuota, it has the workloads of this namespace alone.
+	Surge *quotav1.SurgeStatus `json:"surge,omitempty"`
 }
 
 // WhyRow is one resource of a quota. Amounts that have not been counted are left out.
@@ -180,6 +183,9 @@ func (q WhyQuota) Shared() (string, bool) { return strings.CutPrefix(q.Quota, sh
 
 // HeldBy names the namespaces that use most of the short resources.
 func (q WhyQuota) HeldBy(quota *quotav1.ClusterResourceQuota, most int) {
+	if q.Surge != nil && quota.Status.Surge != nil {
+		q.Surge.Workloads = quota.Status.Surge.Workloads
+	}
 	for i := range q.Rows {
 		row := &q.Rows[i]
 		if !row.IsShort() {
@@ -205,7 +211,7 @@ func WhyText(of *Why, style Style, now time.Time) string {
 		text.WriteString(podsText(pods, style))
 	}
 	for i := range of.Quotas {
-		text.WriteString(quotaText(&of.Quotas[i], of.Namespace, style))
+		text.WriteString(quotaText(&of.Quotas[i], of.Namespace, style, now))
 	}
 	for _, waiting := range of.Waiting {
 		text.WriteString("\n" + style.wrap(waitingText(waiting, now), ""))
@@ -252,7 +258,7 @@ func podsText(pods WhyPods, style Style) string {
 	return style.wrap(fmt.Sprintf("%d of its pods, such as %s: %s", pods.Count, pods.Example, pods.Text()), "")
 }
 
-func quotaText(of *WhyQuota, namespace string, style Style) string {
+func quotaText(of *WhyQuota, namespace string, style Style, now time.Time) string {
 	title := style.paint(bold, of.Quota) + ", a ResourceQuota of this namespace alone:"
 	if strings.HasPrefix(of.Quota, sharedPrefix) {
 		title = style.paint(bold, of.Quota) + ", shared by namespaces:"
@@ -260,6 +266,12 @@ func quotaText(of *WhyQuota, namespace string, style Style) string {
 	text := "\n" + title + "\n" + needsTable(of.Rows, style).text(indent)
 	if holders := holdersTable(of, namespace, style); len(holders.rows) > 1 {
 		text += "\n" + holders.text(indent)
+	}
+	if of.Surge != nil {
+		text += "\n" + surgeTable(of.Surge, style, "SURGE", "TAKEN", "OF", "LEFT").text(indent)
+		if len(of.Surge.Workloads) > 0 {
+			text += "\n" + surgingTable(of.Surge.Workloads, style, now, "SURGE HELD BY", "IN NAMESPACE", "FOR").text(indent)
+		}
 	}
 	if of.Unread {
 		text += style.wrap("You can't read "+of.Quota+": which other namespaces hold it can't be seen.", indent)

@@ -44,6 +44,21 @@ export interface Peak {
   at: string;
 }
 
+export interface SurgingWorkload {
+  kind: string;
+  namespace: string;
+  name: string;
+  since: string;
+}
+
+// Surge is room above the limit for pods that replace others.
+export interface Surge {
+  hard: Quantities;
+  used?: Quantities;
+  // Who holds it. In a view, only those of its namespace.
+  workloads?: SurgingWorkload[];
+}
+
 export interface ClusterQuota extends KubeItem {
   spec: {
     selector: {
@@ -51,6 +66,7 @@ export interface ClusterQuota extends KubeItem {
       annotations?: Record<string, string> | null;
     };
     quota: { hard?: Quantities };
+    surge?: { hard?: Quantities };
     preflight?: string;
     enforcement?: { mode?: Mode; whenUnavailable?: string };
   };
@@ -59,7 +75,8 @@ export interface ClusterQuota extends KubeItem {
     total?: Usage;
     reserved?: Quantities;
     waiting?: { owners: number };
-    peaks?: { resource: string; day?: Peak; week?: Peak; month: Peak }[];
+    surge?: Surge;
+    peaks?: { resource: string; day?: Peak; week?: Peak; month: Peak; surge?: Peak }[];
     namespaces?: { namespace: string; status: Usage }[] | null;
     namespaceCount?: number;
     selector?: string;
@@ -79,6 +96,7 @@ export interface LocalQuota extends KubeItem {
     total?: Usage;
     reserved?: Quantities;
     available?: Quantities;
+    surge?: Surge;
     mode?: Mode;
     used?: Quantities;
     waiting?: WaitingOwner[];

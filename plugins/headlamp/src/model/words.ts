@@ -68,6 +68,10 @@ export const meanings: Record<string, Meaning> = {
     says: 'More is used than the quota allows. Nothing is removed. Requests for more are refused if the mode is Deny.',
     next: 'Delete unneeded objects, or raise spec.quota.hard.',
   },
+  'Exceeded/Surging': {
+    says: 'More is used than the limit, because pods replace others and have taken surge. Nothing else that takes any is admitted until used is below the limit.',
+    next: 'Wait until the rollouts have ended, and correct or undo one that doesn’t.',
+  },
   'Exceeded/AdmittedAboveHard': {
     says: 'More is used than the quota allows, because the mode admits it.',
     next: 'Delete objects or raise the limit before you set the mode to Deny.',
@@ -137,7 +141,7 @@ function verdictOf(condition: Condition): Verdict {
   if (condition.status === wanted[condition.type]) {
     return 'good';
   }
-  const passing = ['Counting', 'Progressing', 'WebhookPending', 'AdmittedAboveHard', 'ProtectedNamespaces', 'WaitingForRoom'];
+  const passing = ['Counting', 'Progressing', 'WebhookPending', 'AdmittedAboveHard', 'Surging', 'ProtectedNamespaces', 'WaitingForRoom'];
   return passing.includes(condition.reason) ? 'attention' : 'bad';
 }
 

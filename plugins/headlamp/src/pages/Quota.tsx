@@ -7,6 +7,7 @@ import { useParams } from 'react-router-dom';
 import { group, useFollowed } from '../cluster/headlamp';
 import { barsOf, unknown } from '../model/bars';
 import { waitingIn } from '../model/refusals';
+import { surgeOf } from '../model/surge';
 import type { ClusterQuota, LocalQuota, Peak } from '../model/types';
 import { selectorOf, useOf } from '../model/use';
 import { counted, sentences } from '../model/words';
@@ -14,6 +15,7 @@ import { Bars } from '../parts/Bars';
 import { Conditions, Grid, WaitingTable } from '../parts/Lists';
 import { Page, Part, paths, To, useClusterName } from '../parts/Page';
 import { Note, States, Time } from '../parts/States';
+import { Surge } from '../parts/Surge';
 import { ModeTags, OperatorState, quotasPath } from './Quotas';
 
 const viewsPath = `${group}/localresourcequotas`;
@@ -68,6 +70,7 @@ function Share({ part }: { part: number | null }) {
 // Peaks is the most that was used and reserved.
 function Peaks({ quota }: { quota: ClusterQuota }) {
   const peaks = quota.status?.peaks ?? [];
+  const surges = surgeOf(quota) !== undefined;
   const cell = (peak?: Peak) =>
     peak ? (
       <>
@@ -85,8 +88,11 @@ function Peaks({ quota }: { quota: ClusterQuota }) {
           <Typography>The most that was used and reserved at once. A day is one in UTC.</Typography>
           <Grid
             label="Peaks of each resource"
-            columns={['Resource', 'Today', '7 days', '30 days']}
-            rows={peaks.map(({ resource, day, week, month }) => ({ key: resource, cells: [resource, cell(day), cell(week), cell(month)] }))}
+            columns={['Resource', 'Today', '7 days', '30 days', ...(surges ? ['Surge in 30 days'] : [])]}
+            rows={peaks.map(({ resource, day, week, month, surge }) => ({
+              key: resource,
+              cells: [resource, cell(day), cell(week), cell(month), ...(surges ? [surge ? cell(surge) : '-'] : [])],
+            }))}
           />
         </>
       )}
@@ -108,6 +114,7 @@ function Waiting({ quota }: { quota: ClusterQuota }) {
 
 function Details({ quota }: { quota: ClusterQuota }) {
   const { name, generation } = quota.metadata;
+  const surge = surgeOf(quota);
   const outdated = (quota.status?.observedGeneration ?? 0) < (generation ?? 0);
   return (
     <>
@@ -117,6 +124,11 @@ function Details({ quota }: { quota: ClusterQuota }) {
       <ModeTags quota={quota} />
       {outdated && <Note severity="warning">Stale: the figures are of an older spec. The operator counts for the present one.</Note>}
       <Bars bars={barsOf(quota)} quota={name} />
+      {surge && (
+        <Part title="Surge">
+          <Surge surge={surge} of={name} here={false} />
+        </Part>
+      )}
       <Part title="Conditions">
         <Conditions said={sentences(quota.status?.conditions, generation)} />
       </Part>

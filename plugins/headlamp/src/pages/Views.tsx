@@ -14,11 +14,12 @@ import { Bars } from '../parts/Bars';
 import { Conditions, Refusals, WaitingTable } from '../parts/Lists';
 import { Page, Part, paths, To, useClusterName } from '../parts/Page';
 import { Note, States } from '../parts/States';
+import { Surge } from '../parts/Surge';
 
 // View is one quota as a namespace sees it.
 export function View({ view }: { view: LocalQuota }) {
   const { name, namespace, generation } = view.metadata;
-  const { mode, scopeSummary } = view.status ?? {};
+  const { mode, scopeSummary, surge } = view.status ?? {};
   const waiting = waitingIn([view]);
   return (
     <Box component="article" aria-label={`Quota ${name} in ${namespace}`} sx={{ mb: 3 }}>
@@ -30,6 +31,7 @@ export function View({ view }: { view: LocalQuota }) {
         {scopeSummary && scopeSummary !== 'none' ? ` It limits only ${scopeSummary}.` : ''}
       </Typography>
       <Bars bars={barsOfView(view)} quota={`${name} in ${namespace}`} />
+      {surge && <Surge surge={surge} of={`${name} in ${namespace}`} here />}
       <Conditions said={troubles(sentences(view.status?.conditions, generation))} />
       {waiting.length > 0 && <WaitingTable waiting={waiting} of={`${name} in ${namespace}`} />}
     </Box>

@@ -10,7 +10,7 @@ import { type Followed, loading, type Phase } from '../model/staleness';
 import type { ClusterQuota, KubeEvent, LocalQuota } from '../model/types';
 import { Quota } from './Quota';
 import { Section } from './Sections';
-import { RefusedIn } from './Views';
+import { RefusedIn, View } from './Views';
 
 // The end of a path -> what is known of the list there.
 let lists: Record<string, Followed<unknown>>;
@@ -110,6 +110,41 @@ describe('events of a namespace', () => {
   it('may be none', () => {
     render(<RefusedIn namespace="shop" />);
     expect(screen.getByText('No event tells of such a request. By default, the API server keeps events for an hour.')).toBeTruthy();
+  });
+});
+
+describe('surge', () => {
+  const workloads = [{ kind: 'Deployment', namespace: 'shop', name: 'web', since: '2026-11-01T08:00:00Z' }];
+
+  it('and who holds it are shown of a quota', () => {
+    const quota: ClusterQuota = {
+      metadata: { name: 'payments', uid: 'q' },
+      spec: { selector: {}, quota: { hard: { pods: '5' } }, surge: { hard: { pods: '3' } } },
+      status: {
+        surge: { hard: { pods: '3' }, used: { pods: '2' }, workloads },
+        peaks: [{ resource: 'pods', month: { amount: '5', at: '2026-11-02T08:00:00Z' }, surge: { amount: '2', at: '2026-11-02T08:00:00Z' } }],
+      },
+    };
+    lists.clusterresourcequotas = list([quota]);
+    render(
+      <MemoryRouter>
+        <Quota />
+      </MemoryRouter>
+    );
+    expect(screen.getByText('pods: 3 more for replacements, of which 2 is taken.')).toBeTruthy();
+    const cells = (name: string) => within(screen.getByRole('region', { name })).getAllByRole('cell').map(cell => cell.textContent?.split(',')[0]);
+    expect(cells('Workloads that hold surge: payments').slice(0, 2)).toEqual(['Deployment/web', 'shop']);
+    expect(cells('Peaks of each resource')).toEqual(['pods', '?', '?', '5', '2']);
+  });
+
+  it.each([
+    ['of its own workloads', workloads, 'Deployment/web'],
+    ['of others, whose names it doesn’t show', undefined, 'No workload of this namespace holds it. Wait until rollouts in others have ended.'],
+  ] as const)('is shown in a view: that %s', (_, held, text) => {
+    const surge = { hard: { pods: '3' }, used: { pods: '1' }, workloads: held ? [...held] : undefined };
+    render(<View view={{ metadata: { name: 'payments', namespace: 'shop', uid: 'v' }, status: { surge } }} />);
+    expect(screen.getByText('pods: 3 more for replacements, of which 1 is taken.')).toBeTruthy();
+    expect(screen.getByText(text)).toBeTruthy();
   });
 });
 
