@@ -16,8 +16,8 @@
 // than these allow. Every verdict on quotas is the judge's, who reads etcd and knows
 // nothing of the operator.
 //
-// In the storm, the quotas have surge, and half of the pods look as if a controller had created them in a rollout. No pod
-// replaces another one, so the judge must see none of the surge taken.
+// While replicas share the limit or are replaced, and in the storm, the quotas have surge, and half of the pods look as
+// if a controller had created them in a rollout. No pod replaces another one, so the judge must see none of the surge taken.
 //
 // One spec plays how a limit is tried: beside a quota that refuses, a second one on the same selector audits a smaller limit.
 // It must refuse nothing, tell what it would have refused, and leave the first one exactly what that allows, also while it

@@ -23,8 +23,10 @@ var _ = Describe("Replicas of the operator", Ordered, ContinueOnFailure, func() 
 		It("keep to the limit exactly when "+number+" of them share it, and answer every client", func(ctx SpecContext) {
 			sharing := replicas.places[:i+2]
 			replicas.start(ctx, sharing[i+1])
-			w := newWorld(ctx, 6)
-			clients := load.Start(ctx, api, w.plan(uint64(i)))
+			w := newWorldWithSurge(ctx, 6, 20)
+			plan := w.plan(uint64(i))
+			plan.Forges = true
+			clients := load.Start(ctx, api, plan)
 			defer clients.Stop()
 			pass(ctx, 4*time.Second)
 			clients.Stop()
@@ -76,8 +78,9 @@ var _ = Describe("Replicas of the operator", Ordered, ContinueOnFailure, func() 
 
 	It("answer every client while they are replaced one by one", func(ctx SpecContext) {
 		replicas.startAll(ctx)
-		w := newWorld(ctx, 6)
+		w := newWorldWithSurge(ctx, 6, 20)
 		plan := w.plan(20)
+		plan.Forges = true
 		plan.Rest = 20 * time.Millisecond
 		clients := load.Start(ctx, api, plan)
 		defer clients.Stop()
