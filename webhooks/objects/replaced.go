@@ -72,7 +72,7 @@ func (r *Replacements) instead(
 	fits, err := evaluation.TakesNoMore(r.Clock, asked.pod, old)
 	switch {
 	case err != nil:
-		return ledger.Surger{}, err //nolint:wrapcheck // it names the pods
+		return ledger.Surger{}, err
 	case !fits:
 		return ledger.Surger{}, errGrows
 	}
@@ -176,7 +176,8 @@ func (r *Replacements) ofDaemonSet(ctx context.Context, asked ofPod) (ledger.Sur
 		return ledger.Surger{}, err //nolint:wrapcheck // the API server stores no other selector
 	}
 	var other *metav1.PartialObjectMetadata
-	err = r.pods(ctx, asked.namespace, selector, fields.OneTermEqualSelector("spec.nodeName", node), func(pod *metav1.PartialObjectMetadata) {
+	there := fields.OneTermEqualSelector("spec.nodeName", node)
+	err = r.pods(ctx, asked.namespace, selector, there, func(pod *metav1.PartialObjectMetadata) {
 		if metav1.IsControlledBy(pod, set) && pod.UID != asked.pod.UID {
 			other = pod
 		}
@@ -265,21 +266,32 @@ func (r *Replacements) ofMachine(ctx context.Context, asked ofPod) (ledger.Surge
 	if err != nil || !migrates(migration, machine) {
 		return ledger.Surger{}, err
 	}
-	var source, target *metav1.PartialObjectMetadata
+	source, err := r.sourceOf(ctx, machine, uid)
+	if err != nil || source == nil {
+		return ledger.Surger{}, err
+	}
+	return r.instead(ctx, asked, source, machines.Kind, machine)
+}
+
+// sourceOf returns the pod that a machine runs in; nil if there is none, or if its migration has a target already.
+func (r *Replacements) sourceOf(
+	ctx context.Context, machine metav1.Object, migration types.UID,
+) (source *metav1.PartialObjectMetadata, err error) {
+	hasTarget := false
 	of := labels.SelectorFromSet(podsOf(machine.GetUID()))
-	err = r.pods(ctx, asked.namespace, of, fields.Everything(), func(pod *metav1.PartialObjectMetadata) {
+	err = r.pods(ctx, machine.GetNamespace(), of, fields.Everything(), func(pod *metav1.PartialObjectMetadata) {
 		switch {
 		case !metav1.IsControlledBy(pod, machine):
-		case pod.Labels[migrationLabel] == string(uid):
-			target = pod
+		case pod.Labels[migrationLabel] == string(migration):
+			hasTarget = true
 		default:
 			source = pod
 		}
 	})
-	if err != nil || source == nil || target != nil {
-		return ledger.Surger{}, err
+	if hasTarget {
+		source = nil
 	}
-	return r.instead(ctx, asked, source, machines.Kind, machine)
+	return source, err
 }
 
 // podsOf are the labels of all pods of a machine.

@@ -161,7 +161,8 @@ func (r *Replacements) begin(ctx context.Context, namespace string) (begun bool,
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if own.users--; own.users == 0 {
+		own.users--
+		if own.users == 0 {
 			delete(r.own, namespace)
 		}
 	}
