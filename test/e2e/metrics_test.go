@@ -109,11 +109,12 @@ var _ = Describe("The metrics", longest, func() {
 		By("all that are documented, and no other")
 		metrics = scrape(ctx)
 		// The first takes a defect, the second a quota whose scopes match nothing, the third a request that failed.
-		// Workloads that are woken may be another spec's; test/wake has their figures.
-		woken := []string{
+		// Workloads that are woken may be another spec's; test/wake has their figures, and test/surge those of surge.
+		elsewhere := []string{
 			"sharedquota_owners_woken_total", "sharedquota_owners_refused_again_total", "sharedquota_owners_wake_failures_total",
+			"sharedquota_quota_surge", "sharedquota_quota_surging_since_timestamp_seconds", "sharedquota_admission_replacement_lookups_total",
 		}
-		Expect(without(metrics.names(), woken...)).To(ConsistOf(without(documented(), append(woken, "sharedquota_counting_drift_total",
+		Expect(without(metrics.names(), elsewhere...)).To(ConsistOf(without(documented(), append(elsewhere, "sharedquota_counting_drift_total",
 			"sharedquota_counting_unmatched_total", "sharedquota_ledger_doubtful_reservations")...)))
 		problems, err := promlint.New(bytes.NewReader(metrics.text)).Lint()
 		Expect(err).NotTo(HaveOccurred())

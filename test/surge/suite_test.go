@@ -20,7 +20,10 @@ import (
 var (
 	cluster *harness.Cluster
 	// admin is a member of system:masters. Its watches last.
-	admin client.WithWatch
+	admin    client.WithWatch
+	replicas *suite.Replicas
+	// scraper is the token of a ServiceAccount that may read metrics.
+	scraper string
 )
 
 func TestMain(m *testing.M) {
@@ -39,7 +42,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	_, err := cluster.StartControllerManager(ctx, "--controllers=*,-node-lifecycle-controller")
 	Expect(err).NotTo(HaveOccurred())
 	suite.Install(ctx, cluster)
+	scraper = suite.Scraper(ctx, cluster)
 	binary := <-built
-	replicas := suite.RunReplicas(ctx, cluster, suite.Namespace, func(string) string { return binary })
+	replicas = suite.RunReplicas(ctx, cluster, suite.Namespace, func(string) string { return binary })
 	DeferCleanup(replicas.End)
 }, NodeTimeout(suite.BuildTimeout))

@@ -90,6 +90,12 @@ var _ = Describe("A rollout in a full quota", func() {
 		Expect(status.Surge.Used.Pods().Value()).To(BeEquivalentTo(1))
 		Expect(status.Surge.Workloads).To(HaveLen(1))
 
+		Eventually(ctx, p.figures).Should(Equal(map[string]float64{
+			"sharedquota_quota_surge":                           1,
+			"sharedquota_quota_surging_since_timestamp_seconds": float64(status.Surge.Workloads[0].Since.Unix()),
+		}))
+		Expect(looked(ctx, "replaces")).To(BeNumerically(">=", 1))
+
 		By("refusing everything else, and why")
 		p.rolls(ctx, "fine")
 		Eventually(ctx, p.refusals).Should(ContainElement(ContainSubstring(
