@@ -238,7 +238,8 @@ type SurgeStatus struct {
 	// hard is that of spec.surge.
 	Hard corev1.ResourceList `json:"hard"`
 
-	// used is how much of it is taken: what is used and reserved above quota.hard.
+	// used is how much of it is taken: what is used and reserved above quota.hard, whatever the cause. If that limit
+	// was lowered, it may be more than hard.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`
 

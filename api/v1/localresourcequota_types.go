@@ -41,8 +41,8 @@ type LocalResourceQuotaStatus struct {
 	// +optional
 	Available corev1.ResourceList `json:"available,omitempty"`
 
-	// surge is how much more can be created for pods that replace others, and how much of that is taken. Absent if
-	// the quota has none.
+	// surge is the room above the limit for pods that replace others, and how much of it is taken. Absent if the
+	// quota has none.
 	// +optional
 	Surge *SurgeStatus `json:"surge,omitempty"`
 

@@ -16,7 +16,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// surgersEvery is how often workloads that took surge are looked at, and the age from which on each is.
+// surgersEvery is how often workloads that took surge are looked at. Younger ones are not.
 const surgersEvery = time.Minute
 
 // Surgers has ledgers forget the workloads whose rollouts have ended, while others still hold surge. A ledger by itself

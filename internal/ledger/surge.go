@@ -15,8 +15,8 @@ import (
 // MaxSurgers bounds the workloads that a ledger names as having taken surge.
 const MaxSurgers = 20
 
-// Surger is a workload whose object took surge, and since then more has been charged than the limits. It is for people,
-// and decides nothing.
+// Surger is a workload whose objects take surge. A Charge that names one may take some. A State names those that did since all
+// that is charged was within the limits last, for people.
 type Surger struct {
 	UID types.UID
 	// Kind, such as Deployment.
@@ -60,7 +60,7 @@ func (d *Draft) noteSurge(surger Surger) {
 	}
 }
 
-// Calm names a workload no more that surges no longer, if it hasn't surged again since.
+// Calm names a workload no more that surges no longer. If it has taken more surge since, it is named again with the next.
 func (d *Draft) Calm(surger Surger) {
 	if held, known := d.state.Surgers[surger.UID]; known && held.Since.Equal(surger.Since) {
 		d.index.bytes -= held.Size()

@@ -24,7 +24,7 @@ var (
 	// SurgeTaken and the next two follow Exceeded, about objects that replace others.
 	SurgeTaken = row(Answers, " (this replaces another pod, and doesn't fit in the surge for that either, which is %s",
 		": wait until other rollouts have ended, or ask your cluster administrator for more spec.surge)")
-	SurgeGrows = row(Answers, " (the pod replaces one that takes less, so it gets no surge",
+	SurgeGrows = row(Answers, " (the pod takes more than the one that it replaces, or has other claims, so it gets no surge",
 		": free some room, or ask for no more than before)")
 	SurgeUnproved = row(Answers, " (the operator couldn't find out whether the pod replaces another one and so gets surge: %v",
 		":"+TryAgain+")")

@@ -44,7 +44,7 @@ var (
 	LaterPodsNow   = part(Warnings, "its later pods don't fit, ", inPreflight)
 	RolloutStuck   = part(Warnings, "the rollout will be stuck, ", inPreflight)
 	// StuckSurgeTaken, StuckSurgeTooSmall and StuckLarger are of quotas that have surge of all that is short.
-	StuckSurgeTaken    = part(Warnings, "the rollout will be stuck, because the quota's surge is taken, ", inPreflight)
+	StuckSurgeTaken    = part(Warnings, "the rollout will be stuck until others give the quota's surge back, ", inPreflight)
 	StuckSurgeTooSmall = part(Warnings, "the rollout will be stuck, because the quota's surge is too small, ", inPreflight)
 	StuckLarger        = part(Warnings, "the rollout will be stuck, because pods that ask for more than before get no surge, ", inPreflight)
 

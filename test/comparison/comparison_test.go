@@ -115,7 +115,7 @@ func TestSaid(t *testing.T) {
 		"quota team: the rollout will wait for room between its steps, because its whole surge is short of pods 1" + why:        "team [pods] waits",
 		"quota team: the rollout fits, and will use this part of the surge that is left: pods 1 of 5" + why:                     "team [] fits",
 		"quota team: the rollout will be stuck, because pods that ask for more than before get no surge, short of pods 1" + why: "team [pods]",
-		"quota team: the rollout will be stuck, because the quota's surge is taken, short of pods 1" + why:                      "team [pods]",
+		"quota team: the rollout will be stuck until others give the quota's surge back, short of pods 1" + why:                 "team [pods]",
 		"quota team: it is not known whether the workload's pods fit: usage is still being counted; not known: pods" + why:      "team [] unjudged",
 		"its pods may be refused: failed quota: team: must specify limits.cpu for: app" + why:                                   " [] maybe refused",
 	} {

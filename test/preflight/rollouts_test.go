@@ -91,7 +91,7 @@ var _ = Describe("A rollout", func() {
 			}
 			return view.Status.Surge.Used.Pods().Value(), nil
 		}).Should(BeEquivalentTo(1))
-		stuck := ConsistOf(short(p.name, "the rollout will be stuck, because the quota's surge is taken, short of pods 1", "deployment"))
+		stuck := ConsistOf(short(p.name, "the rollout will be stuck until others give the quota's surge back, short of pods 1", "deployment"))
 		Expect(p.applies(ctx, another(deployment(2)))).To(stuck)
 		p.has(ctx, 2)
 		Expect(upToDate(ctx, p)).To(BeZero())

@@ -200,7 +200,7 @@ var _ = Describe("Surge", func() {
 		requests("700m")
 		Eventually(ctx, p.refusals).Should(ContainElement(ContainSubstring(
 			"exceeded quota: grown, requested: requests.cpu=700m, used: requests.cpu=600m, limited: requests.cpu=1 " +
-				"(the pod replaces one that takes less, so it gets no surge: ")))
+				"(the pod takes more than the one that it replaces, or has other claims, so it gets no surge: ")))
 		requests("500m")
 		Eventually(ctx, func() bool { return p.isRolled(ctx, "web") }).WithTimeout(rolled).Should(BeTrue())
 	})

@@ -59,7 +59,7 @@ func (r *Replacements) pod(ctx context.Context, namespace, name string, uid type
 }
 
 // errGrows is why a pod that replaces another one takes no surge: once that one has ended, more would be used than before.
-var errGrows = errors.New("the pod takes more than the one that it replaces")
+var errGrows = errors.New("the pod takes more than the one that it replaces, or has other claims")
 
 // instead returns the workload of a pod if the pod takes no more than another one, which it replaces, and has no other claims.
 func (r *Replacements) instead(

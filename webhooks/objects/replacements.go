@@ -85,7 +85,7 @@ func NewReplacements(parts ReplacementParts) *Replacements {
 type proof struct {
 	// surger is the workload of an object that does.
 	surger ledger.Surger
-	// grows: it replaces one that takes less.
+	// grows: it takes more than the one that it replaces, or has other claims.
 	grows bool
 	// err is why it couldn't be found out.
 	err error

@@ -277,7 +277,7 @@ func TestARolloutInAQuotaWithSurge(t *testing.T) {
 		},
 		"others hold all of it": {
 			limits: with(five, list("pods", "8"), list("pods", "13")), request: update("deployments", starts, restarted(starts)),
-			denied: "quota payments: the rollout will be stuck, because the quota's surge is taken, short of pods 1" + why,
+			denied: "quota payments: the rollout will be stuck until others give the quota's surge back, short of pods 1" + why,
 		},
 		"it is less than one pod": {
 			limits: with(list("requests.cpu", "500m"), list("requests.cpu", "8"), list("requests.cpu", "8")), request: update("deployments", starts, restarted(starts)),
