@@ -26,8 +26,11 @@ func replace(ctx context.Context) {
 	const rolls, node = "rolls", "node"
 	machine := schema.GroupVersionKind{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachineInstance"}
 	migration := schema.GroupVersionKind{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachineInstanceMigration"}
-	mustCreate(ctx, builders.Namespace(rolls).Label("team", rolls).Obj(),
-		builders.CustomResource(machine, "virtualmachineinstances"), builders.CustomResource(migration, "virtualmachineinstancemigrations"))
+	definitions := []client.Object{
+		builders.CustomResource(machine, "virtualmachineinstances"), builders.CustomResource(migration, "virtualmachineinstancemigrations"),
+	}
+	mustCreate(ctx, builders.Namespace(rolls).Label("team", rolls).Obj())
+	mustCreate(ctx, definitions...)
 	enforced(ctx, builders.Quota(rolls).Label("team", rolls).Hard("pods", "0").Surge("pods", "1"))
 
 	made := workloads(rolls)
@@ -56,4 +59,8 @@ func replace(ctx context.Context) {
 		Expect(admin.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	}
 	Expect(admin.Delete(ctx, builders.Quota(rolls).Obj())).To(Succeed())
+	for _, definition := range definitions { // other specs count all kinds that are served
+		Expect(admin.Delete(ctx, definition)).To(Succeed())
+		Eventually(ctx, suite.Gone(admin, definition)).Should(BeTrue())
+	}
 }
