@@ -5,7 +5,6 @@ package objects
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,7 +22,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/ptr"
 
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -58,49 +56,48 @@ func (r *Replacements) pod(ctx context.Context, namespace, name string, uid type
 	return pod, nil
 }
 
-// errGrows is why a pod that replaces another one takes no surge: once that one has ended, more would be used than before.
-var errGrows = errors.New("the pod takes more than the one that it replaces, or has other claims")
+// match is the result of a look. The zero value is that nothing is replaced.
+type match struct {
+	// surger is the workload, and old one of its pods that a new one replaces.
+	surger ledger.Surger
+	old    *corev1.Pod
+	// with is the pod that the object comes with; nil if the object is a pod.
+	with *corev1.Pod
+}
 
-// instead returns the workload of a pod if the pod takes no more than another one, which it replaces, and has no other claims.
+// instead returns the match with a pod of a workload.
 func (r *Replacements) instead(
-	ctx context.Context, asked ofPod, of *metav1.PartialObjectMetadata, kind string, workload metav1.Object,
-) (ledger.Surger, error) {
-	old, err := r.pod(ctx, asked.namespace, of.Name, of.UID)
+	ctx context.Context, of *metav1.PartialObjectMetadata, kind string, workload metav1.Object,
+) (match, error) {
+	old, err := r.pod(ctx, of.Namespace, of.Name, of.UID)
 	if err != nil {
-		return ledger.Surger{}, err
+		return match{}, err
 	}
-	fits, err := evaluation.TakesNoMore(r.Clock, asked.pod, old)
-	switch {
-	case err != nil:
-		return ledger.Surger{}, err
-	case !fits:
-		return ledger.Surger{}, errGrows
-	}
-	return ledger.Surger{
+	return match{old: old, surger: ledger.Surger{
 		UID: workload.GetUID(), Kind: kind, Namespace: workload.GetNamespace(), Name: workload.GetName(),
 		Since: r.Clock.Now().Truncate(time.Second),
-	}, nil
+	}}, nil
 }
 
 // ofReplicaSet returns the Deployment of a pod, if it has pods of another ReplicaSet, and with this pod more than it asks for.
-func (r *Replacements) ofReplicaSet(ctx context.Context, asked ofPod) (ledger.Surger, error) {
+func (r *Replacements) ofReplicaSet(ctx context.Context, asked ofPod) (match, error) {
 	set, err := r.Typed.AppsV1().ReplicaSets(asked.namespace).Get(ctx, asked.owner.Name, metav1.GetOptions{})
 	if err = is(set, asked.owner.UID, err); err != nil {
-		return ledger.Surger{}, fmt.Errorf("reading ReplicaSet %s: %w", asked.owner.Name, err)
+		return match{}, fmt.Errorf("reading ReplicaSet %s: %w", asked.owner.Name, err)
 	}
 	owner := metav1.GetControllerOfNoCopy(set)
 	if owner == nil || kindOf(owner) != deployments {
-		return ledger.Surger{}, nil
+		return match{}, nil
 	}
 	deployment, err := r.Typed.AppsV1().Deployments(asked.namespace).Get(ctx, owner.Name, metav1.GetOptions{})
 	if err = is(deployment, owner.UID, err); err != nil {
-		return ledger.Surger{}, fmt.Errorf("reading Deployment %s: %w", owner.Name, err)
+		return match{}, fmt.Errorf("reading Deployment %s: %w", owner.Name, err)
 	}
 	fleet, err := r.fleetOf(ctx, deployment, set.UID)
 	if err != nil || !fleet.rolls(deployment, asked) {
-		return ledger.Surger{}, err
+		return match{}, err
 	}
-	return r.instead(ctx, asked, fleet.other, deployments.Kind, deployment)
+	return r.instead(ctx, fleet.other, deployments.Kind, deployment)
 }
 
 // fleet is the pods of a Deployment.
@@ -165,15 +162,15 @@ func maxSurge(deployment *appsv1.Deployment, replicas int) int {
 }
 
 // ofDaemonSet returns the DaemonSet of a pod, if another pod of it is on the same node.
-func (r *Replacements) ofDaemonSet(ctx context.Context, asked ofPod) (ledger.Surger, error) {
+func (r *Replacements) ofDaemonSet(ctx context.Context, asked ofPod) (match, error) {
 	set, err := r.Typed.AppsV1().DaemonSets(asked.namespace).Get(ctx, asked.owner.Name, metav1.GetOptions{})
 	if err = is(set, asked.owner.UID, err); err != nil {
-		return ledger.Surger{}, fmt.Errorf("reading DaemonSet %s: %w", asked.owner.Name, err)
+		return match{}, fmt.Errorf("reading DaemonSet %s: %w", asked.owner.Name, err)
 	}
 	node := nodeOf(asked.pod)
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil || node == "" {
-		return ledger.Surger{}, err //nolint:wrapcheck // the API server stores no other selector
+		return match{}, err //nolint:wrapcheck // the API server stores no other selector
 	}
 	var other *metav1.PartialObjectMetadata
 	there := fields.OneTermEqualSelector("spec.nodeName", node)
@@ -183,9 +180,9 @@ func (r *Replacements) ofDaemonSet(ctx context.Context, asked ofPod) (ledger.Sur
 		}
 	})
 	if err != nil || other == nil {
-		return ledger.Surger{}, err
+		return match{}, err
 	}
-	return r.instead(ctx, asked, other, daemonSets.Kind, set)
+	return r.instead(ctx, other, daemonSets.Kind, set)
 }
 
 // nodeOf is the node that a DaemonSet's pod is for; empty if there is none.
@@ -209,14 +206,14 @@ func nodeOf(pod *corev1.Pod) string {
 
 // ofJob returns the Job of a pod, if another pod of it terminates, of the same index if it has indexes, and if it has more pods
 // than it asks for at once.
-func (r *Replacements) ofJob(ctx context.Context, asked ofPod) (ledger.Surger, error) {
+func (r *Replacements) ofJob(ctx context.Context, asked ofPod) (match, error) {
 	job, err := r.Typed.BatchV1().Jobs(asked.namespace).Get(ctx, asked.owner.Name, metav1.GetOptions{})
 	if err = is(job, asked.owner.UID, err); err != nil {
-		return ledger.Surger{}, fmt.Errorf("reading Job %s: %w", asked.owner.Name, err)
+		return match{}, fmt.Errorf("reading Job %s: %w", asked.owner.Name, err)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
 	if err != nil {
-		return ledger.Surger{}, err //nolint:wrapcheck // the API server stores no other selector
+		return match{}, err //nolint:wrapcheck // the API server stores no other selector
 	}
 	all, terminating := asked.missing(), (*metav1.PartialObjectMetadata)(nil)
 	err = r.pods(ctx, asked.namespace, selector, fields.Everything(), func(pod *metav1.PartialObjectMetadata) {
@@ -229,9 +226,9 @@ func (r *Replacements) ofJob(ctx context.Context, asked ofPod) (ledger.Surger, e
 		}
 	})
 	if err != nil || terminating == nil || all <= atOnce(job) {
-		return ledger.Surger{}, err
+		return match{}, err
 	}
-	return r.instead(ctx, asked, terminating, jobs.Kind, job)
+	return r.instead(ctx, terminating, jobs.Kind, job)
 }
 
 // atOnce is how many pods a Job asks for.
@@ -245,7 +242,7 @@ func atOnce(job *batchv1.Job) int {
 
 // ofMachine returns the virtual machine of a pod, if the pod is the target of a migration that isn't over, and the machine runs
 // in another pod.
-func (r *Replacements) ofMachine(ctx context.Context, asked ofPod) (ledger.Surger, error) {
+func (r *Replacements) ofMachine(ctx context.Context, asked ofPod) (match, error) {
 	read := func(resource, name string, uid types.UID) (*unstructured.Unstructured, error) {
 		in := r.Untyped.Resource(schema.GroupVersionResource{Group: machines.Group, Version: "v1", Resource: resource})
 		object, err := in.Namespace(asked.namespace).Get(ctx, name, metav1.GetOptions{})
@@ -256,21 +253,21 @@ func (r *Replacements) ofMachine(ctx context.Context, asked ofPod) (ledger.Surge
 	}
 	name, uid := asked.pod.Annotations[migrationName], types.UID(asked.pod.Labels[migrationLabel])
 	if name == "" || uid == "" || asked.there {
-		return ledger.Surger{}, nil
+		return match{}, nil
 	}
 	machine, err := read("virtualmachineinstances", asked.owner.Name, asked.owner.UID)
 	if err != nil {
-		return ledger.Surger{}, err
+		return match{}, err
 	}
 	migration, err := read("virtualmachineinstancemigrations", name, uid)
 	if err != nil || !migrates(migration, machine) {
-		return ledger.Surger{}, err
+		return match{}, err
 	}
 	source, err := r.sourceOf(ctx, machine, uid)
 	if err != nil || source == nil {
-		return ledger.Surger{}, err
+		return match{}, err
 	}
-	return r.instead(ctx, asked, source, machines.Kind, machine)
+	return r.instead(ctx, source, machines.Kind, machine)
 }
 
 // sourceOf returns the pod that a machine runs in; nil if there is none, or if its migration has a target already.

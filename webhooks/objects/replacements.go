@@ -4,6 +4,7 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/admission"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
@@ -42,7 +44,9 @@ import (
 type Replacements struct {
 	ReplacementParts
 
-	// flights are the looks under way. Requests for pods of one workload share a look.
+	// flights are the looks under way. Requests for pods of one workload share a look, so what they learn is a second old at
+	// most. As many of them as share it may take surge by it: their controller creates no more pods than its workload may
+	// have, and the ledger bounds them all.
 	flights singleflight.Group
 	// turns has one element for each of them that has begun, and mu guards own.
 	turns chan struct{}
@@ -93,7 +97,7 @@ type proof struct {
 
 func (p proof) replaces() bool { return p.surger.UID != "" }
 
-// errLooks is the answer to those who get no turn in time.
+// errLooks is the answer to a look that gets no turn in time.
 var errLooks = errors.New("too many others are being looked up")
 
 // prove looks whether the object of a request is a pod that replaces another one, or comes with such a pod.
@@ -105,43 +109,65 @@ func (r *Replacements) prove(ctx context.Context, request *admissionv1.Admission
 	if !ok {
 		return proof{}
 	}
-	var found proof
+	var looked match
+	var err error
 	select {
-	case looked := <-r.flights.DoChan(asked.key(), func() (any, error) { return r.look(context.WithoutCancel(ctx), asked) }):
-		found.surger, _ = looked.Val.(ledger.Surger)
-		found.err = looked.Err
+	case result := <-r.flights.DoChan(asked.key(), func() (any, error) { return r.look(context.WithoutCancel(ctx), asked) }):
+		looked, _ = result.Val.(match)
+		err = result.Err
 	case <-ctx.Done():
-		found.err = context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
-	found.grows = errors.Is(found.err, errGrows)
-	if found.grows || apierrors.IsNotFound(found.err) { // an object that isn't there has no pods to replace
-		found.err = nil
-	}
+	found := r.compare(asked, looked, err)
 	r.Outcomes.Looked(found.replaces(), found.err)
 	return found
 }
 
+// compare returns the proof of a pod after a look, which may have been made for another pod of its workload: a webhook may
+// have given that other requests.
+func (r *Replacements) compare(asked ofPod, looked match, err error) proof {
+	if err != nil || looked.old == nil {
+		if apierrors.IsNotFound(err) {
+			err = nil // an object that isn't there has no pods to replace
+		}
+		return proof{err: err}
+	}
+	fits, err := evaluation.TakesNoMore(r.Clock, cmp.Or(asked.pod, looked.with), looked.old)
+	switch {
+	case err != nil:
+		return proof{err: err}
+	case !fits:
+		return proof{grows: true}
+	default:
+		return proof{surger: looked.surger}
+	}
+}
+
 // look looks in its turn.
-func (r *Replacements) look(ctx context.Context, asked ofPod) (surger ledger.Surger, err error) {
+func (r *Replacements) look(ctx context.Context, asked ofPod) (found match, err error) {
 	ctx, cancel := context.WithTimeout(ctx, admission.ProofWait)
 	defer cancel()
 	begun, end := r.begin(ctx, asked.namespace)
 	defer end()
 	if !begun {
-		return ledger.Surger{}, errLooks
+		return match{}, errLooks
 	}
+	var with *corev1.Pod
 	if asked.pod == nil {
 		if asked, err = r.podOf(ctx, asked); err != nil {
-			return ledger.Surger{}, err
+			return match{}, err
 		}
+		with = asked.pod
 	}
-	look := map[schema.GroupKind]func(context.Context, ofPod) (ledger.Surger, error){
+	look := map[schema.GroupKind]func(context.Context, ofPod) (match, error){
 		replicaSets: r.ofReplicaSet, daemonSets: r.ofDaemonSet, jobs: r.ofJob, machines: r.ofMachine,
 	}[kindOf(asked.owner)]
 	if look == nil {
-		return ledger.Surger{}, nil
+		return match{}, nil
 	}
-	return look(ctx, asked)
+	found, err = look(ctx, asked)
+	found.with = with
+	return found, err
 }
 
 // begin waits for a turn, and reports whether there was one.
@@ -187,7 +213,7 @@ type ofPod struct {
 	there bool
 }
 
-// key is equal for pods of which the same is found.
+// key is equal for pods of which a look finds the same.
 func (p ofPod) key() string {
 	parts := []string{p.namespace, p.owner.Kind, p.owner.Name, string(p.owner.UID)}
 	if p.pod != nil {
