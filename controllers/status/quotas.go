@@ -346,8 +346,7 @@ func onlyCounts(quota *quotav1.ClusterResourceQuota, current quotav1.ClusterReso
 	before := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionReady)
 	ready := meta.FindStatusCondition(current.Conditions, quotav1.ConditionReady)
 	isBegun := before == nil || before.ObservedGeneration == quota.Generation
-	return isBegun && ready.Reason == quotav1.ReasonCounting &&
-		len(facts.problems) == 0
+	return isBegun && ready.Reason == quotav1.ReasonCounting && len(facts.problems) == 0
 }
 
 // presses reports whether people wait for a change of a status: that something

@@ -30,7 +30,7 @@
 //	 ▲        │   ▲                                                               ▲
 //	 │ (Wait) ▼   └─ Charge with a Waiver ◄─ yes ─ does the quota admit then? ─ no ─┘
 //	 └─ not granted ─ neither a look nor time changes it ──────────┘
-//	                  └─ Prove, if there is surge    ─ it replaces ─► Charge
+//	                  └─ Prove, if there is surge ─ it replaces another object ─► Charge
 //
 // Invariants:
 //

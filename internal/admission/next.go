@@ -197,8 +197,8 @@ func (f *Facts) look() Action {
 
 // conclude goes on if neither a look nor time leads to another outcome. Surge is only for objects that replace others, so
 // that is looked up before a charge is refused, and never as long as there is room. A quota that refuses nothing, or that
-// admits requests while its ledger can't be written, is waived. A ledger that isn't counted may be unwritten: the leader's count
-// would be settled in it, so a replica that only judges doesn't notice.
+// admits requests while its ledger can't be written, is waived. A ledger that isn't counted may be unwritten: the leader's
+// count would be settled in it, so a replica that only judges doesn't notice.
 func (f *Facts) conclude() Action {
 	undecided, by, ok := f.undecided()
 	uncounted := undecided.Reason == ledger.NotCounted || undecided.Reason == ledger.NotJoined

@@ -132,10 +132,15 @@ func (o *operator) objects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.replacements = objects.NewReplacements(objects.ReplacementParts{
+		Clock: o.clock, Outcomes: o.told,
+		Typed: o.clients.typed, Untyped: o.clients.untyped, Metadata: o.clients.metadata,
+		KubeVirt: strings.Fields(strings.ReplaceAll(o.flags.kubevirt, ",", " ")),
+	})
 	parts := objects.Parts{
 		Clock: o.clock, Evaluators: o.evaluators, Coverage: o.index, Charger: o.group, Outcomes: o.told, Contact: o.contact,
 		Natives: natives, Names: objects.NewNames(o.clients.metadata), AdmitByDefault: o.reached.AdmitsByDefault(),
-		Replacements:   o.replacements(),
+		Replacements:   o.replacements,
 		ReservationTTL: o.flags.reservations.life, MaxDoubtful: o.flags.reservations.maxDoubtful,
 	}
 	if o.people.Waiting {
@@ -145,15 +150,6 @@ func (o *operator) objects(ctx context.Context) error {
 	o.manager.GetWebhookServer().Register(objects.Path+"/", endpoint)
 	o.manager.GetWebhookServer().Register(objects.Path, endpoint) // an older release wrote entries without a question
 	return nil
-}
-
-// replacements looks up which pods replace others.
-func (o *operator) replacements() *objects.Replacements {
-	return objects.NewReplacements(objects.ReplacementParts{
-		Clock: o.clock, Outcomes: o.told,
-		Typed: o.clients.typed, Untyped: o.clients.untyped, Metadata: o.clients.metadata,
-		KubeVirt: strings.Fields(strings.ReplaceAll(o.flags.kubevirt, ",", " ")),
-	})
 }
 
 // quotas serves the webhook that validates quotas.

@@ -30,6 +30,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
+	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -68,6 +69,8 @@ type operator struct {
 	classes    *usage.Classes
 	evaluators *evaluation.Evaluators
 	index      *namespaces.Index
+	// replacements looks up which pods replace others.
+	replacements *objects.Replacements
 	// group has the machines, which charge ledgers, and stop ends them.
 	group    *driver.Group
 	stop     func()

@@ -89,7 +89,7 @@ func (o *operator) status(context.Context) error {
 	}
 	o.metrics.Follow(o.manager.Elected(), status.NewFiguresReader(parts).Read)
 	return errors.Join(
-		add(o.manager, status.NewSurgers(parts, o.replacements().Surges)),
+		add(o.manager, status.NewSurgers(parts, o.replacements.Surges)),
 		register(o.manager, status.NewQuotaController(parts), status.NewViewController(parts)))
 }
 

@@ -24,6 +24,7 @@ func TestWhatWasPublishedIsReadAsItWas(t *testing.T) {
 	records := []Record{
 		{Refusal: refusal("web", "team"), Since: at(1.123456789), Last: at(2), Refusals: 2, Ended: at(0.5)},
 		{Refusal: Refusal{Owner: owner("api"), Quota: "team"}, Ended: at(1)},
+		{Refusal: Refusal{Owner: owner("rolls"), Quota: "team", Replaces: true}, Last: at(1)},
 	}
 	encoded, err := Encode(records)
 	if err != nil {

@@ -19,13 +19,14 @@ type site struct {
 	list    *List
 	hard    string
 	charged string
+	surge   string
 	most    int
 	leaves  string
 	last    Plan
 }
 
 func newSite(hard, charged string) *site {
-	return &site{room: NewRoom(), list: NewList(), hard: hard, charged: charged, most: 100}
+	return &site{room: NewRoom(), list: NewList(), hard: hard, charged: charged, surge: "0", most: 100}
 }
 
 func (s *site) refuse(seconds float64, names ...string) {
@@ -36,7 +37,7 @@ func (s *site) refuse(seconds float64, names ...string) {
 
 // plan returns the names of the owners that are woken.
 func (s *site) plan(seconds float64) []string {
-	free := Free{Hard: amounts("pods", s.hard), Charged: amounts("pods", s.charged), Limits: func(namespace string) bool {
+	free := Free{Hard: amounts("pods", s.hard), Surge: amounts("pods", s.surge), Charged: amounts("pods", s.charged), Limits: func(namespace string) bool {
 		return namespace != s.leaves
 	}}
 	s.last = s.room.Plan(at(seconds), s.list.Waiting("team"), free, s.most)
@@ -66,6 +67,29 @@ func TestAsManyAreWokenAsFitTheOldestFirst(t *testing.T) {
 	s.charged = "8"
 	want(t, s.plan(2), "a", "b")
 	want(t, s.plan(2.1)) // all of it is promised
+}
+
+// The others wait until all that is charged is below the limit again.
+func TestSurgeIsRoomForOwnersWhoseObjectsReplaceOthers(t *testing.T) {
+	s := newSite("10", "12")
+	s.surge = "2"
+	s.refuse(0, "a")
+	for _, name := range []string{"b", "c"} {
+		rolls := refusal(name, "team")
+		rolls.Replaces = true
+		s.list.Refused(at(0.1), rolls)
+	}
+	want(t, s.plan(1)) // all of it is taken
+	s.charged = "11"
+	want(t, s.plan(2), "b")
+	want(t, s.plan(2.1)) // it is promised
+	if s.last.Next == 0 {
+		t.Error("want it planned again when the promise ends")
+	}
+	s.list.Granted(at(2.2), owner("b").Key())
+	want(t, s.plan(2.3)) // it isn't charged yet
+	s.charged = "9"
+	want(t, s.plan(4), "a", "c")
 }
 
 func TestNoMoreAreWokenThanTheBound(t *testing.T) {

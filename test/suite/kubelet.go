@@ -15,6 +15,15 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
+// Node makes a node, if it isn't there, on which no kubelet runs, and takes its taints away: the API server makes a node not
+// ready, and there is no kubelet that could make it ready.
+func Node(ctx context.Context, api client.Client, name string) {
+	GinkgoHelper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	Expect(client.IgnoreAlreadyExists(api.Create(ctx, node.DeepCopy()))).To(Succeed())
+	Expect(api.Patch(ctx, node, Merge(`{"spec":{"taints":null}}`))).To(Succeed())
+}
+
 // Kubelet makes the namespace's pods ready until the spec ends, or the specs of a BeforeAll, as
 // a kubelet and a scheduler would. Nothing is made ready any more once it is told to stop.
 func Kubelet(ctx context.Context, cluster *harness.Cluster, namespace string) (end func()) {

@@ -170,7 +170,7 @@ var _ = Describe("Surge", func() {
 
 	It("is for the pod of a Job while another of its index terminates", func(ctx SpecContext) {
 		p := placeOf(ctx, builders.Quota("job").Hard("pods", "1").Surge("pods", "1"))
-		node(ctx)
+		suite.Node(ctx, admin, "node")
 		job := builders.Job(p.name, "job")
 		job.Spec.Suspend, job.Spec.BackoffLimit = nil, ptr.To[int32](6)
 		job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600)
@@ -207,7 +207,7 @@ var _ = Describe("Surge", func() {
 
 	It("is for the pod of a DaemonSet beside the one on its node that it replaces", func(ctx SpecContext) {
 		p := placeOf(ctx, builders.Quota("daemon").Hard("pods", "1").Surge("pods", "1"))
-		node(ctx)
+		suite.Node(ctx, admin, "node")
 		p.daemon(ctx)
 		Eventually(ctx, p.pods).WithTimeout(rolled).Should(Equal(2))
 		Eventually(ctx, func() string { return p.exceeded(ctx) }).Should(ContainSubstring("DaemonSet daemon/agent since "))

@@ -206,15 +206,6 @@ func (p place) daemon(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// node makes the node, on which no kubelet runs.
-func node(ctx context.Context) {
-	GinkgoHelper()
-	made := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
-	Expect(client.IgnoreAlreadyExists(admin.Create(ctx, made.DeepCopy()))).To(Succeed())
-	// The API server makes a node not ready, and there is no kubelet that could make it ready.
-	Expect(admin.Patch(ctx, made, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`)))).To(Succeed())
-}
-
 // runsOnNode makes the only pod run on the node, and be ready.
 func (p place) runsOnNode(ctx context.Context) *corev1.Pod {
 	GinkgoHelper()

@@ -51,10 +51,7 @@ func owners() []client.Object {
 // beginKinds lets these workloads be refused. A DaemonSet needs a node.
 func beginKinds(ctx context.Context) {
 	GinkgoHelper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
-	Expect(admin.Create(ctx, node)).To(Succeed())
-	// The API server makes a node not ready, and there is no kubelet that could make it ready.
-	Expect(admin.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`)))).To(Succeed())
+	suite.Node(ctx, admin, "node")
 	Expect(admin.Create(ctx, builders.Namespace(kinds).Label("team", kinds).Obj())).To(Succeed())
 	Expect(admin.Create(ctx, builders.Quota(kinds).Label("team", kinds).Hard("pods", "0").Hard(jobs, "0").Obj())).To(Succeed())
 	suite.WaitUntilEnforced(ctx, admin, kinds)

@@ -97,7 +97,7 @@ func of[T client.Object](object T, uid string, by client.Object, kind string) T 
 	return object
 }
 
-// podOfApp is one that the selectors of workloads from package builders match.
+// podOfApp is a pod that the selectors of workloads from package builders match.
 func podOfApp(name, cpu string) *corev1.Pod {
 	pod := builders.Pod("shop", name).Request("cpu", cpu).Obj()
 	pod.Labels = map[string]string{"app": "app"}
