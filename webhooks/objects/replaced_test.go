@@ -129,7 +129,7 @@ func creationOf(t *testing.T, pod *corev1.Pod, controller string) *admissionv1.A
 	return request
 }
 
-// proves proves the request's pod.
+// proves returns the proof by the replacements for the pod of the request.
 func proves(ctx context.Context, t *testing.T, by *Replacements, request *admissionv1.AdmissionRequest) proof {
 	t.Helper()
 	attributes, err := newDecoder().attributes(request)
