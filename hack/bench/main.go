@@ -4,7 +4,7 @@
 // Command bench measures what a shared quota costs on a real control plane. Each subcommand
 // explains itself where it begins: pods.go, scale.go, page.go.
 //
-// What the subcommands share is in cluster.go, goals.go, metrics.go and wait.go.
+// What the subcommands share is in cluster.go, goals.go, metrics.go, profile.go and wait.go.
 package main
 
 import (
@@ -50,13 +50,14 @@ const resultsDir = "hack/bench/results"
 
 // measuring is what the commands are told that measure on a control plane of their own.
 type measuring struct {
-	manager, assets, json string
+	manager, assets, json, profiles string
 }
 
 func (m *measuring) bind(flags *flag.FlagSet) {
 	flags.StringVar(&m.manager, "manager", "bin/manager", "the operator's binary")
 	flags.StringVar(&m.assets, "assets", cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), "bin/k8s"),
 		"directory of etcd, kube-apiserver, kube-controller-manager and kubectl")
+	flags.StringVar(&m.profiles, "profiles", "", "directory for CPU profiles of the API server and the operator; empty for none")
 	flags.StringVar(&m.json, "json", os.Getenv("BENCH_JSON"),
 		"file to write the figures to, as JSON; empty for that in "+resultsDir+" if everything was measured")
 }

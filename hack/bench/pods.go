@@ -98,6 +98,7 @@ func (o *podsOptions) run(ctx context.Context) error {
 		}
 		defer world.close()
 		world.variants, world.compare = variants, o.compare
+		world.profiler = profiler{dir: o.profiles, cluster: cluster}
 		if err := world.install(ctx, o.config); err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func (o *podsOptions) run(ctx context.Context) error {
 
 func (o *podsOptions) measure(ctx context.Context, world *podsWorld, only *regexp.Regexp) error {
 	results := &results{Machine: hardware(), Date: time.Now().Format(time.DateOnly), Rounds: o.rounds, Seconds: o.seconds}
-	var failures error
+	failures := world.age(ctx)
 	for _, scenario := range scenarios(time.Duration(o.seconds) * time.Second) {
 		if !only.MatchString(scenario.name) || ctx.Err() != nil {
 			continue
@@ -122,7 +123,7 @@ func (o *podsOptions) measure(ctx context.Context, world *podsWorld, only *regex
 
 // store writes the figures where they are wanted. Only those of all scenarios and variants, of one build, are for the page.
 func (o *podsOptions) store(results *results, complete bool) error {
-	if o.json == "" && complete && o.only == "" && o.variants == "" && o.compare == "" && !o.short {
+	if o.json == "" && complete && o.only == "" && o.variants == "" && o.compare == "" && o.profiles == "" && !o.short {
 		return o.keep("pods.json", results)
 	}
 	return o.write(results)

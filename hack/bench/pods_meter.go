@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -16,7 +17,11 @@ type meter struct {
 	world   *podsWorld
 	running *running
 	// quick: metrics aren't read, for which a quota that was just made would wait.
-	quick         bool
+	quick bool
+	// what is measured, and how long.
+	what          string
+	long          time.Duration
+	profiled      func() error
 	before, after totals
 }
 
@@ -30,11 +35,13 @@ type totals struct {
 
 // begin reads what was consumed before. CPU time is read last, and first in end: reading metrics takes some, too.
 func (m *meter) begin(ctx context.Context) error {
-	return errors.Join(m.export(ctx, &m.before), m.consume(&m.before))
+	err := m.export(ctx, &m.before)
+	m.profiled = m.world.profiler.start(ctx, m.what, m.long)
+	return errors.Join(err, m.consume(&m.before))
 }
 
 func (m *meter) end(ctx context.Context) error {
-	return errors.Join(m.consume(&m.after), m.export(ctx, &m.after))
+	return errors.Join(m.consume(&m.after), m.profiled(), m.export(ctx, &m.after))
 }
 
 // turn returns the figures of the turn.
@@ -55,7 +62,7 @@ func (m *meter) turn(ctx context.Context, s sample) (turn, error) {
 	measured.figures[failed] = float64(s.failed)
 	measured.figures[totalCPU] = measured.figures[apiServerCPU] + measured.figures[etcdCPU] + measured.figures[ownCPU]
 	if len(m.running.metrics) > 0 {
-		text, err := m.world.raw(ctx, "/apis/quota.sharedquota.dev/v1/quotaledgers/bench")
+		text, err := raw(ctx, m.world.cluster, "/apis/quota.sharedquota.dev/v1/quotaledgers/bench")
 		if err != nil {
 			return turn{}, err
 		}
@@ -97,7 +104,7 @@ func (m *meter) export(ctx context.Context, into *totals) error {
 		into.figures[conflicts] += exported.sum("sharedquota_ledger_conflicts_total")
 		into.figures[requests] += exported.sum("rest_client_requests_total")
 	}
-	text, err := m.world.raw(ctx, "/metrics")
+	text, err := raw(ctx, m.world.cluster, "/metrics")
 	if err != nil {
 		return fmt.Errorf("reading the API server's metrics: %w", err)
 	}

@@ -164,16 +164,21 @@ func untilReady(ctx context.Context, endpoints *harness.Endpoints, replicas []*h
 // startOperator runs so many replicas of the operator behind its Service, with metrics that can be read here.
 func (w *podsWorld) startOperator(ctx context.Context, r *running, replicas int) error {
 	r.onStop(w.removeConfiguration)
+	r.onStop(func(context.Context) error { w.profiler.replicas = nil; return nil })
 	var started []*harness.Operator
 	for i := range replicas {
 		port, err := harness.FreePort()
 		if err != nil {
 			return err
 		}
-		replica, err := w.operator.Start(ctx, harness.ReplicaOptions{Binary: w.manager, Address: harness.Address(i), Args: []string{
+		profiled, err := w.profiler.flags()
+		if err != nil {
+			return err
+		}
+		replica, err := w.operator.Start(ctx, harness.ReplicaOptions{Binary: w.manager, Address: harness.Address(i), Args: append(profiled,
 			"--metrics-secure=false", "--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", port),
 			"--shutdown-delay-duration", "0s", // nobody calls a variant that stops
-		}})
+		)})
 		if err != nil {
 			return err
 		}

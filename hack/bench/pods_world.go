@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,7 +35,8 @@ type podsWorld struct {
 	// compare is another build of the operator; empty for none.
 	compare string
 	// certDir has the certificate of the floor.
-	certDir string
+	certDir  string
+	profiler profiler
 	// variants are those that take turns.
 	variants *regexp.Regexp
 	api      client.Client
@@ -115,15 +115,6 @@ func (w *podsWorld) clear(ctx context.Context) error {
 		return w.clients[0].CoreV1().Pods(w.namespaces[i]).DeleteCollection(ctx,
 			metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{})
 	})
-}
-
-// raw returns what the API server answers at a path.
-func (w *podsWorld) raw(ctx context.Context, path string) ([]byte, error) {
-	discovering, err := discovery.NewDiscoveryClientForConfig(w.cluster.Config())
-	if err != nil {
-		return nil, err
-	}
-	return discovering.RESTClient().Get().RequestURI(path).DoRaw(ctx)
 }
 
 // limits are what each quota of a turn allows.

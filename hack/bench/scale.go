@@ -188,7 +188,7 @@ func (o *scaleOptions) run(ctx context.Context) error {
 
 // store writes the figures where they are wanted. Only those of all scenarios in their sizes are for the page.
 func (o *scaleOptions) store(figures section, complete bool) error {
-	if o.json == "" && complete && o.only == "" && o.divide == 1 {
+	if o.json == "" && complete && o.only == "" && o.divide == 1 && o.profiles == "" {
 		return o.keep("scale.json", figures)
 	}
 	return o.write(figures)

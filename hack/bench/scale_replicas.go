@@ -28,12 +28,16 @@ func (w *scaleWorld) startReplica(ctx context.Context) (*replica, error) {
 	if err != nil {
 		return nil, err
 	}
+	profiled, err := w.profiler.flags()
+	if err != nil {
+		return nil, err
+	}
 	operator, err := w.operator.Start(ctx, harness.ReplicaOptions{
 		Binary: w.options.manager, Address: harness.Address(len(w.replicas)), Env: w.options.operatorEnv(),
-		Args: []string{
+		Args: append(profiled,
 			"--metrics-secure=false", "--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", port),
 			"--shutdown-delay-duration", "0s", // nobody waits for a replica that stops
-		},
+		),
 	})
 	if err != nil {
 		return nil, err
@@ -53,7 +57,7 @@ func (w *scaleWorld) stop(ctx context.Context) error {
 		w.checkPeak(r)
 		errs = append(errs, w.operator.Stop(r.Operator))
 	}
-	w.replicas = nil
+	w.replicas, w.profiler.replicas = nil, nil
 	return errors.Join(append(errs, disarm(ctx, w.quotas))...)
 }
 

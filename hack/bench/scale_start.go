@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// profiledStart is how long a start is profiled, from when the replica is ready.
+const profiledStart = 15 * time.Second
+
 // start is what was measured of the start of one replica. Times are in seconds, memory is in bytes.
 type start struct {
 	// ready is the time until all quotas are Ready and Enforced, counted that until all ledgers are complete.
@@ -124,10 +127,11 @@ func (w *scaleWorld) count(ctx context.Context, measured *start) error {
 		return err
 	}, func(ctx context.Context) error {
 		r, err := w.startReplica(ctx)
-		if err == nil {
-			started <- r
+		if err != nil {
+			return err
 		}
-		return err
+		started <- r
+		return w.profiler.start(ctx, "start", profiledStart)()
 	})
 }
 

@@ -59,9 +59,10 @@ type scaleWorld struct {
 	// limited: the quotas were created.
 	limited bool
 	// excess is not nil if a replica took more memory than it may.
-	excess error
-	title  string
-	report *report
+	excess   error
+	profiler profiler
+	title    string
+	report   *report
 }
 
 // newScaleWorld makes a world that has only its namespaces, and custom resources if any.
@@ -75,6 +76,7 @@ func newScaleWorld(ctx context.Context, cluster *harness.Cluster, o scaleOptions
 		return nil, fmt.Errorf("making the client of objects: %w", err)
 	}
 	w := &scaleWorld{size: s, options: o, cluster: cluster, quotas: quotas, objects: objects}
+	w.profiler = profiler{dir: o.profiles, cluster: cluster}
 	w.operator, err = installOperator(ctx, cluster, o.config)
 	return w, err
 }
