@@ -460,6 +460,7 @@ type ClusterResourceQuota struct {
 
 	// status is what is used of the quota.
 	// +optional
+	// +structType=atomic
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ClusterResourceQuotaStatus `json:"status,omitempty"`
 }

@@ -124,6 +124,7 @@ type LocalResourceQuota struct {
 
 	// status is the quota as this namespace sees it.
 	// +optional
+	// +structType=atomic
 	Status LocalResourceQuotaStatus `json:"status,omitempty"`
 }
 

@@ -76,6 +76,7 @@ type QuotaLedger struct {
 
 	// entries are what has been counted and reserved.
 	// +optional
+	// +structType=atomic
 	Entries QuotaLedgerEntries `json:"entries,omitempty"`
 }
 

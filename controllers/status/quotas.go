@@ -70,7 +70,7 @@ const beginningFor = 10 * time.Second
 const (
 	// sliceCost is how long the API server works on the part of a status for one namespace,
 	// each time that the status is written. It was measured.
-	sliceCost = 250 * time.Microsecond
+	sliceCost = 200 * time.Microsecond
 	// maxShare is which part of the time the API server works on one quota's status at most:
 	// one part of so many.
 	maxShare = 100

@@ -442,9 +442,9 @@ func TestALargeStatusIsWrittenLessOften(t *testing.T) {
 	}
 	write("at first", 1, 0, 1, "configmaps: 1/5")
 	b.clock.Step(time.Second)
-	write("a second later", 2, 1500*time.Millisecond, 1, "configmaps: 1/5")
+	write("a second later", 2, time.Second, 1, "configmaps: 1/5")
 	write("at once again", 3, time.Second, 1, "configmaps: 1/5")
-	b.clock.Step(1500 * time.Millisecond)
+	b.clock.Step(time.Second)
 	write("when it is due", 3, 0, 2, "configmaps: 3/5")
 	b.clock.Step(time.Second)
 	write("nothing is left", 5, 0, 3, "configmaps: 5/5")

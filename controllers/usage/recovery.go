@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -224,8 +225,10 @@ func (r *Recovery) step(ctx context.Context, stored found) (time.Duration, error
 	case stored.ledger == nil:
 		if stored.quota.Status.Ledger != "" {
 			r.lost(ctx, stored.quota, outcomes.Deleted)
+			_, err := r.create(ctx, stored.quota)
+			return lookSoon, err
 		}
-		return lookSoon, r.create(ctx, stored.quota)
+		return r.begin(ctx, stored)
 	case stored.snapshot.Edited:
 		return lookSoon, r.discard(ctx, stored, outcomes.Edited)
 	case state.Quota == stored.quota.UID && stored.isFuture:
@@ -247,16 +250,26 @@ func (r *Recovery) lost(ctx context.Context, quota *quotav1.ClusterResourceQuota
 	r.Outcomes.Lost(quota.Name, how)
 }
 
-// create makes a ledger that is sealed.
-func (r *Recovery) create(ctx context.Context, quota *quotav1.ClusterResourceQuota) error {
-	now := r.Clock.Now()
-	version, err := r.Group.Replace(ctx, quota.Name, machine.Version{}, ledger.State{
-		Basis: ledger.Basis{Quota: quota.UID}, Sealed: now.Truncate(time.Second),
-	})
-	if err == nil {
-		r.seen.see(quota.Name, now, ledger.Seal(version.UID)) // its predecessor had been deleted before
+// begin makes a quota's first ledger, without a look in between: if another one was opened since the quota was read, the
+// quota names that.
+func (r *Recovery) begin(ctx context.Context, stored found) (time.Duration, error) {
+	var err error
+	if stored.snapshot, err = r.create(ctx, stored.quota); err != nil {
+		return 0, err
 	}
-	return err
+	stored.ledger = &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: stored.quota.Name, UID: stored.snapshot.Version.UID}}
+	return r.unseal(ctx, stored)
+}
+
+// create makes a ledger that is sealed.
+func (r *Recovery) create(ctx context.Context, quota *quotav1.ClusterResourceQuota) (machine.Snapshot, error) {
+	now := r.Clock.Now()
+	made := machine.Snapshot{State: ledger.State{Basis: ledger.Basis{Quota: quota.UID}, Sealed: now.Truncate(time.Second)}}
+	var err error
+	if made.Version, err = r.Group.Replace(ctx, quota.Name, machine.Version{}, made.State); err == nil {
+		r.seen.see(quota.Name, now, ledger.Seal(made.Version.UID)) // its predecessor had been deleted before
+	}
+	return made, err
 }
 
 // discard puts a sealed ledger in place of an unusable one.
@@ -271,7 +284,8 @@ func (r *Recovery) discard(ctx context.Context, stored found, how outcomes.Loss)
 	if err := r.remove(ctx, stored.ledger); err != nil {
 		return err
 	}
-	return r.create(ctx, stored.quota)
+	_, err := r.create(ctx, stored.quota)
+	return err
 }
 
 // remove deletes exactly the ledger that was read.

@@ -256,8 +256,8 @@ func (b *recoveryBench) wantSealed() {
 
 func TestAFirstLedgerIsOpenedAtOnce(t *testing.T) {
 	b := newRecoveryBench(t)
-	if wait := b.recovers(); wait != 0 {
-		t.Errorf("want no wait, got %s", wait)
+	if wait, err := b.Ensure(t.Context(), b.quota, nil); wait != 0 || err != nil {
+		t.Errorf("want it open after one look, got a wait of %s, error %v", wait, err)
 	}
 	b.wantOpen(0)
 	if generation := b.ledger().Generation; generation != 2 {
@@ -366,7 +366,7 @@ func TestALostLedgerIsSealedForTheLifeOfAReservation(t *testing.T) {
 // The leader that named it died before it opened it.
 func TestALedgerThatIsNamedIsOpened(t *testing.T) {
 	b := newRecoveryBench(t)
-	if err := b.Recovery.create(t.Context(), b.quota); err != nil {
+	if _, err := b.Recovery.create(t.Context(), b.quota); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Recovery.name(t.Context(), found{quota: b.stored(), ledger: b.ledger()}); err != nil {

@@ -36,6 +36,16 @@ func stored(version uint64, used int64) Snapshot {
 	}
 }
 
+// unsettled is an open ledger that no count was settled in.
+var unsettled = Snapshot{Version: Version{ResourceVersion: 7, UID: "ledger"}, State: ledger.State{Basis: ledger.Basis{Quota: "team"}}}
+
+// unlisted is a count of which nothing is listed yet.
+func unlisted() *ledger.Observation {
+	count := counted(0, 0)
+	count.Used, count.Counted = nil, map[schema.GroupResource]uint64{ledger.Namespaces: 1}
+	return count
+}
+
 func charge(id RequestID, limit int64) Charge {
 	return Charge{ID: id, Charge: ledger.Charge{
 		Limits: ledger.Limits{Basis: basis(), Name: "team", Hard: podsList(limit)},
@@ -347,6 +357,29 @@ func TestASettleThatRaisesWhatIsChargedDoesNotWait(t *testing.T) {
 	s.step(0, Observed{Observation: counted(0, 0)})
 	s.step(100*ms, Counted{}, "observe 0")
 	s.step(0, Observed{Observation: counted(40, 5)}, "swap 7: used 40, 0 reserved")
+}
+
+// While nothing is counted, nothing is granted. The first count brings the spec along.
+func TestASettleOfNothingButTheSpecWaitsForTheFirstCount(t *testing.T) {
+	s := tell(t, Options{Pace: 40 * ms})
+	s.counting = true
+	s.step(0, Seen{Snapshot: unsettled}, "observe 0")
+	s.step(0, Observed{Observation: unlisted()}, "wake after 1s")
+	s.step(500*ms, Counted{}, "observe 0")
+	s.step(0, Observed{Observation: counted(3, 5)}, "swap 7: used 3, 0 reserved")
+}
+
+// It may be that nothing can be listed.
+func TestASettleOfNothingButTheSpecDoesNotWaitForever(t *testing.T) {
+	s := tell(t, Options{Pace: 40 * ms})
+	s.counting = true
+	s.step(0, Seen{Snapshot: unsettled}, "observe 0")
+	for range 4 {
+		s.step(0, Observed{Observation: unlisted()}, "wake after 1s")
+		s.step(time.Second, Tick{}, "observe 0")
+	}
+	s.step(0, Observed{Observation: unlisted()}, "observe 0")
+	s.step(0, Observed{Observation: unlisted()}, "swap 7: used 0, 0 reserved")
 }
 
 func TestAnImpossibleEventChangesNothing(t *testing.T) {
