@@ -48,7 +48,7 @@ type Decode func(*quotav1.QuotaLedger) (machine.Snapshot, error)
 //  3. The quota's status is made to name it.
 //  4. It is opened.
 //
-// Each step swaps the object that the one before has read, and a ledger is opened only if the status names it. So the
+// Each step swaps the object that an earlier one has read or made, and a ledger is opened only if the status names it. So the
 // ledgers that were ever open form a chain: if another one was opened since step 2 read the status, it was named, and
 // step 3 fails. Nothing is granted from a ledger that is no longer stored, except by a replica that holds escrow and
 // hasn't noticed: the seal covers that. A ledger that is sealed and named only has to be opened.

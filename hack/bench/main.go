@@ -57,7 +57,7 @@ func (m *measuring) bind(flags *flag.FlagSet) {
 	flags.StringVar(&m.manager, "manager", "bin/manager", "the operator's binary")
 	flags.StringVar(&m.assets, "assets", cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), "bin/k8s"),
 		"directory of etcd, kube-apiserver, kube-controller-manager and kubectl")
-	flags.StringVar(&m.profiles, "profiles", "", "directory for CPU profiles of the API server and the operator; empty for none")
+	flags.StringVar(&m.profiles, "profiles", "", "directory for profiles of the API server and the operator; empty for none")
 	flags.StringVar(&m.json, "json", os.Getenv("BENCH_JSON"),
 		"file to write the figures to, as JSON; empty for that in "+resultsDir+" if everything was measured")
 }

@@ -61,5 +61,9 @@ func get(ctx context.Context, url string) ([]byte, error) {
 		return nil, err
 	}
 	defer response.Body.Close()
-	return io.ReadAll(response.Body)
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, body)
+	}
+	return body, err
 }

@@ -98,7 +98,9 @@ func (o *podsOptions) run(ctx context.Context) error {
 		}
 		defer world.close()
 		world.variants, world.compare = variants, o.compare
-		world.profiler = profiler{dir: o.profiles, cluster: cluster}
+		if world.profiler, err = newProfiler(o.profiles, cluster); err != nil {
+			return err
+		}
 		if err := world.install(ctx, o.config); err != nil {
 			return err
 		}

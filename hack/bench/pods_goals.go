@@ -55,6 +55,7 @@ var comparisons = []comparison{
 	{applied, longerP50, "≤ 1.0", preflightWarn, preflightOff, p50, above},
 	{applied, longerP99, "", preflightWarn, preflightOff, p99, above},
 	{appliedByTen, longerP50, "≤ 2.0", preflightWarn, preflightOff, p50, above},
+	{appliedByTen, "p50 longer with the allowing webhook, ms", "", allowing, preflightOff, p50, above},
 	{appliedByTen, longerP99, "", preflightWarn, preflightOff, p99, above},
 }
 

@@ -18,7 +18,7 @@ type meter struct {
 	running *running
 	// quick: metrics aren't read, for which a quota that was just made would wait.
 	quick bool
-	// what is measured, and how long.
+	// what is measured, and how long; zero if it isn't profiled.
 	what          string
 	long          time.Duration
 	profiled      func() error
@@ -36,7 +36,10 @@ type totals struct {
 // begin reads what was consumed before. CPU time is read last, and first in end: reading metrics takes some, too.
 func (m *meter) begin(ctx context.Context) error {
 	err := m.export(ctx, &m.before)
-	m.profiled = m.world.profiler.start(ctx, m.what, m.long)
+	m.profiled = func() error { return nil }
+	if m.long > 0 {
+		m.profiled = m.world.profiler.start(ctx, m.what, ofCPU(m.long))
+	}
 	return errors.Join(err, m.consume(&m.before))
 }
 

@@ -102,7 +102,7 @@ func (w *podsWorld) askFloor(ctx context.Context, path string) (*running, error)
 	return r, w.register(ctx, r, path, started)
 }
 
-// register has the API server call the floor about pods that are created, until r stops.
+// register has the API server call the floor about what clients create and update, until r stops.
 func (w *podsWorld) register(ctx context.Context, r *running, path string, replicas []*harness.Operator) error {
 	authority, err := os.ReadFile(filepath.Join(w.certDir, serving.AuthorityKey))
 	if err != nil {
@@ -114,12 +114,10 @@ func (w *podsWorld) register(ctx context.Context, r *running, path string, repli
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name:         "floor.bench.example.com",
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: authority, Service: called},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule: admissionregistrationv1.Rule{
-					APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
-				},
-			}},
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				rule("", "pods", admissionregistrationv1.Create),
+				rule("apps", "deployments", admissionregistrationv1.Create, admissionregistrationv1.Update),
+			},
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			TimeoutSeconds:          ptr.To[int32](10),
 			AdmissionReviewVersions: []string{"v1"},
@@ -130,6 +128,12 @@ func (w *podsWorld) register(ctx context.Context, r *running, path string, repli
 	}
 	r.onStop(func(ctx context.Context) error { return w.api.Delete(ctx, configuration) })
 	return w.untilAsked(ctx, replicas)
+}
+
+func rule(group, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{Operations: operations, Rule: admissionregistrationv1.Rule{
+		APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource},
+	}}
 }
 
 // untilAsked returns once the API server asks a webhook: nothing answers while

@@ -17,7 +17,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
-// profiler stores CPU profiles of the API server and of replicas, one file for each.
+// profiler stores profiles of the API server and of replicas, one file for each.
 type profiler struct {
 	// dir is where they go; empty for none.
 	dir     string
@@ -26,6 +26,15 @@ type profiler struct {
 	replicas []string
 	// number of the last profile, which the names of its files begin with.
 	number int
+}
+
+func newProfiler(dir string, cluster *harness.Cluster) (profiler, error) {
+	if dir != "" {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return profiler{}, fmt.Errorf("-profiles: %w", err)
+		}
+	}
+	return profiler{dir: dir, cluster: cluster}, nil
 }
 
 // flags are the arguments of the next replica that let it be profiled.
@@ -42,13 +51,19 @@ func (p *profiler) flags() ([]string, error) {
 	return []string{"--pprof-bind-address", address}, nil
 }
 
-// start profiles so long from now on. The caller must call wait, which returns once the profiles are stored.
-func (p *profiler) start(ctx context.Context, what string, long time.Duration) (wait func() error) {
+// ofHeap is a profile of what is live.
+const ofHeap = "heap?gc=1"
+
+// ofCPU is a profile of so long from now on.
+func ofCPU(long time.Duration) string { return fmt.Sprintf("profile?seconds=%d", int(long.Seconds())) }
+
+// start begins to take the profiles. The caller must call wait, which returns once they are stored.
+func (p *profiler) start(ctx context.Context, what, profile string) (wait func() error) {
 	if p.dir == "" {
 		return func() error { return nil }
 	}
 	p.number++
-	path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(long.Seconds()))
+	path := "/debug/pprof/" + profile
 	group, ctx := errgroup.WithContext(ctx)
 	store := func(process string, read func() ([]byte, error)) {
 		name := strings.ReplaceAll(fmt.Sprintf("%03d %s %s.pb.gz", p.number, what, process), " ", "-")

@@ -50,6 +50,9 @@ func (w *scaleWorld) measureChurn(ctx context.Context) error {
 		}
 		sayf("%s: round %d: %.1f MB resident, %.1f MB of live heap", w.title, i+1, held.resident/1e6, held.live/1e6)
 		rounds = append(rounds, held)
+		if err := w.profiler.start(ctx, w.title, ofHeap)(); err != nil {
+			return err
+		}
 	}
 	first, last := rounds[0], rounds[len(rounds)-1]
 	w.report.churn = rounds

@@ -131,7 +131,7 @@ func (w *scaleWorld) count(ctx context.Context, measured *start) error {
 			return err
 		}
 		started <- r
-		return w.profiler.start(ctx, "start", profiledStart)()
+		return w.profiler.start(ctx, w.title+" start", ofCPU(profiledStart))()
 	})
 }
 

@@ -76,7 +76,9 @@ func newScaleWorld(ctx context.Context, cluster *harness.Cluster, o scaleOptions
 		return nil, fmt.Errorf("making the client of objects: %w", err)
 	}
 	w := &scaleWorld{size: s, options: o, cluster: cluster, quotas: quotas, objects: objects}
-	w.profiler = profiler{dir: o.profiles, cluster: cluster}
+	if w.profiler, err = newProfiler(o.profiles, cluster); err != nil {
+		return nil, err
+	}
 	w.operator, err = installOperator(ctx, cluster, o.config)
 	return w, err
 }

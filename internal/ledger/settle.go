@@ -181,7 +181,8 @@ type Weight struct {
 	Far bool
 	// Frees: it frees something, and charges may wait for that.
 	Frees bool
-	// Blank: nothing that the quota limits is counted, before or after. So nothing is granted in either case.
+	// Blank: nothing that the quota limits is counted, before or after, and the quota refuses what it can't judge. So nothing is
+	// granted in either case.
 	Blank bool
 }
 
@@ -199,7 +200,7 @@ func (s State) Weigh(count Observation) Weight {
 			len(draft.state.Used) == len(s.Used) && draft.state.Counted[Namespaces] == s.Counted[Namespaces],
 		Far:   unasked && !s.Unsettles(draft.state) && (count.Advisory || isFar(before, count.Hard) && isFar(after, count.Hard)),
 		Frees: !rises,
-		Blank: s.Fence.Generation == 0 && len(s.Used)+len(draft.state.Used) == 0 && len(count.Sources) > 0,
+		Blank: !count.Advisory && s.Fence.Generation == 0 && len(s.Used)+len(draft.state.Used) == 0 && len(count.Sources) > 0,
 	}
 }
 

@@ -29,7 +29,8 @@
 //
 // After the count or the ledger has changed, the machine weighs a settle: it asks for the count, and computes the
 // changes that a settle by it would make. If there are none, it doesn't settle. If used + reserved would stay as they
-// are, the settle may wait for other changes, to share a write with them. Otherwise it makes a batch due.
+// are, the settle may wait for other changes, to share a write with them. If nothing that the quota limits is counted
+// yet, the settle waits for a first count, for some seconds. Otherwise it makes a batch due.
 //
 // Invariants:
 //

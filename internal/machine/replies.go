@@ -77,8 +77,8 @@ func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
 	why := base.State.Untaken(*count)
 	if weight := base.State.Weigh(*count); weight.Changes {
 		m.settling.lacks(m.now, why)
-		if weight.Blank && m.now.Before(m.settling.since.Add(blankFor)) {
-			m.settling.weighAgain(m.now) // if a first count doesn't come before
+		if until := m.settling.since.Add(blankFor); weight.Blank && m.now.Before(until) {
+			m.settling.weighBy(earlier(m.now.Add(behindEvery), until)) // if a first count doesn't come before
 			return
 		}
 		m.settling.classify(weight, freed)

@@ -167,10 +167,12 @@ func (t *task) recover(c *counter, outcome outcome) bool {
 		return t.decide(c)
 	case taskCreate:
 		created := ledger.State{Basis: ledger.Basis{Quota: t.uid}, Sealed: c.replica.stamp(0)}
-		if t.replace(c, machine.Version{}, created, outcome) {
-			c.seals[t.quota].See(c.replica.now(), ledger.Seal(t.replaced.UID))
+		if !t.replace(c, machine.Version{}, created, outcome) {
+			return false
 		}
-		return false
+		c.seals[t.quota].See(c.replica.now(), ledger.Seal(t.replaced.UID))
+		t.ledger, t.state, t.stage = w.ledgers.newest[t.quota], created, taskName
+		return t.found.ledger == "" // the first one is named and opened without another look
 	case taskKeepName:
 		t.name(c)
 		return false
