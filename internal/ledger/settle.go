@@ -181,8 +181,8 @@ type Weight struct {
 	Far bool
 	// Frees: it frees something, and charges may wait for that.
 	Frees bool
-	// Blank: nothing that the quota limits is counted, before or after, and the quota refuses what it can't judge. So nothing is
-	// granted in either case.
+	// Blank: nothing that the quota limits is counted, before or after. If it enforces its limits, nothing is granted in either
+	// case; otherwise Blank is false.
 	Blank bool
 }
 
