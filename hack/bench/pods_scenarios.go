@@ -119,8 +119,8 @@ func takeTurns(
 	return nil
 }
 
-// age has a turn that isn't measured. An API server that was just started, with little in memory, answers faster than it ever
-// does again.
+// age has a turn that isn't measured. An API server that was just started answers faster, so the variant of its first turn would
+// be ahead.
 func (w *podsWorld) age(ctx context.Context) error {
 	const clients = 100
 	_, err := w.turn(ctx, variantAllow, setup{namespaces: clients}, load{clients: clients, namespaces: clients, duration: ageFor})

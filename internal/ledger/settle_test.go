@@ -375,6 +375,30 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+func TestASettleIsBlankWhileNothingIsCounted(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*State, *Observation)
+		want   bool
+	}{
+		"nothing is listed yet": {change: func(*State, *Observation) {}, want: true},
+		"one resource is listed": {change: func(_ *State, o *Observation) {
+			o.Used, o.Counted[pods] = list("pods", "0"), 10
+		}},
+		"the ledger has an amount": {change: func(s *State, _ *Observation) { s.Used = list("pods", "1") }},
+		"a fence waits for it":     {change: func(s *State, _ *Observation) { s.Fence.Generation = 1 }},
+		"nothing is refused":       {change: func(_ *State, o *Observation) { o.Advisory = true }},
+		"nothing is limited":       {change: func(_ *State, o *Observation) { o.Sources = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state, observed := State{Basis: Basis{Quota: basis().Quota}}, count(nil, versions{namespaceResource: 10})
+			test.change(&state, &observed)
+			if weight := state.Weigh(observed); !weight.Changes || weight.Blank != test.want {
+				t.Errorf("got %+v, want a change, and Blank %v", weight, test.want)
+			}
+		})
+	}
+}
+
 // A pod went and another of its size came without a request: the sum is the same,
 // and a view from between the two would count one pod less.
 func TestACountOfTheSameSumIsStoredIfAnOlderViewDiffers(t *testing.T) {

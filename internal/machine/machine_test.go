@@ -359,11 +359,22 @@ func TestASettleThatRaisesWhatIsChargedDoesNotWait(t *testing.T) {
 	s.step(0, Observed{Observation: counted(40, 5)}, "swap 7: used 40, 0 reserved")
 }
 
-// While nothing is counted, nothing is granted. The first count brings the spec along.
-func TestASettleOfNothingButTheSpecWaitsForTheFirstCount(t *testing.T) {
+// blank begins a story in which, for some seconds, there is nothing to settle but the spec.
+func blank(t *testing.T, seconds int) *story {
+	t.Helper()
 	s := tell(t, Options{Pace: 40 * ms})
 	s.counting = true
 	s.step(0, Seen{Snapshot: unsettled}, "observe 0")
+	for range seconds {
+		s.step(0, Observed{Observation: unlisted()}, "wake after 1s")
+		s.step(time.Second, Tick{}, "observe 0")
+	}
+	return s
+}
+
+// While nothing is counted, nothing is granted. The first count brings the spec along.
+func TestASettleOfNothingButTheSpecWaitsForTheFirstCount(t *testing.T) {
+	s := blank(t, 1)
 	s.step(0, Observed{Observation: unlisted()}, "wake after 1s")
 	s.step(500*ms, Counted{}, "observe 0")
 	s.step(0, Observed{Observation: counted(3, 5)}, "swap 7: used 3, 0 reserved")
@@ -371,13 +382,7 @@ func TestASettleOfNothingButTheSpecWaitsForTheFirstCount(t *testing.T) {
 
 // It may be that nothing can be listed.
 func TestASettleOfNothingButTheSpecDoesNotWaitForever(t *testing.T) {
-	s := tell(t, Options{Pace: 40 * ms})
-	s.counting = true
-	s.step(0, Seen{Snapshot: unsettled}, "observe 0")
-	for range 4 {
-		s.step(0, Observed{Observation: unlisted()}, "wake after 1s")
-		s.step(time.Second, Tick{}, "observe 0")
-	}
+	s := blank(t, 4)
 	s.step(0, Observed{Observation: unlisted()}, "observe 0")
 	s.step(0, Observed{Observation: unlisted()}, "swap 7: used 0, 0 reserved")
 }

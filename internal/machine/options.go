@@ -42,7 +42,7 @@ const (
 	weighIdly = 100 * time.Millisecond
 	// behindEvery is how often a count is looked at that was behind the ledger.
 	behindEvery = time.Second
-	// blankFor is how long a settle is put off that stores the amount of no resource. A first count needs a write anyway.
+	// blankFor is how long a settle without an amount is put off. The first count needs a write anyway.
 	blankFor = 4 * time.Second
 	// untakenFor is how long the ledger does not take the count before that is reported.
 	untakenFor = 5 * time.Second
