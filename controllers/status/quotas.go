@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -300,14 +301,17 @@ func (c *QuotaController) write(
 	if apiequality.Semantic.DeepEqual(quota.Status, status) {
 		return true, nil
 	}
-	changed := quota.DeepCopy()
-	changed.Status = *status.DeepCopy() // its parts are others' too
+	changed := *quota
+	changed.Status = status
 	// A patch leaves alone status fields of a newer operator's CRD, which this
 	// one doesn't know.
-	patch := client.MergeFromWithOptions(quota, client.MergeFromWithOptimisticLock{})
+	patch, err := client.MergeFromWithOptions(quota, client.MergeFromWithOptimisticLock{}).Data(&changed)
+	if err != nil {
+		return false, fmt.Errorf("encoding the status of quota %s: %w", quota.Name, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := c.Client.Status().Patch(ctx, changed, patch); err != nil {
+	if err := c.Client.Status().Patch(ctx, metadataOf(quota), client.RawPatch(types.MergePatchType, patch)); err != nil {
 		// After a conflict the newer version asks for another reconcile.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return false, nil
@@ -316,8 +320,16 @@ func (c *QuotaController) write(
 	}
 	c.pace.Rest(quota.Name, c.Every)
 	c.whole.Rest(quota.Name, max(c.Every, maxShare*sliceCost*time.Duration(len(status.Namespaces))))
-	c.tell(changed, quota.Status, sealedUntil)
+	c.tell(&changed, quota.Status, sealedUntil)
 	return true, nil
+}
+
+// metadataOf has the API server answer a write with metadata only: a status has a part for each namespace.
+func metadataOf(quota *quotav1.ClusterResourceQuota) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: quotav1.GroupVersion.String(), Kind: "ClusterResourceQuota"},
+		ObjectMeta: metav1.ObjectMeta{Name: quota.Name},
+	}
 }
 
 // tell reports the levels that the status that was just written has, and the one before it had not, and that requests

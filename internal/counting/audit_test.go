@@ -128,3 +128,12 @@ func TestOnlyThoseWhoCountFromASourceAreToldHowFarItIs(t *testing.T) {
 		}
 	}
 }
+
+func TestNothingIsKeptOfAQuotaThatWasDeleted(t *testing.T) {
+	count := redQuota(t)
+	count.Forget("red")
+	count.Advance(start, time.Minute)
+	if len(count.left) > 0 {
+		t.Errorf("want no namespace that left it, got %v", count.left)
+	}
+}

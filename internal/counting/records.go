@@ -132,11 +132,13 @@ func (c *Count) Advance(now time.Time, remember time.Duration) {
 	c.lockedGiveUp(now)
 }
 
-// lockedForgetLeft forgets which quotas a namespace left long ago.
+// lockedForgetLeft forgets which quotas a namespace left long ago, or because they were deleted.
 func (c *Count) lockedForgetLeft(now time.Time, remember time.Duration) {
 	for namespace, quotas := range c.left {
 		for quota, since := range quotas {
-			switch {
+			switch _, defined := c.tallies[quota]; {
+			case !defined:
+				delete(quotas, quota)
 			case since.IsZero():
 				quotas[quota] = now
 			case now.Sub(since) > remember:

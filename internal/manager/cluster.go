@@ -137,7 +137,8 @@ func metricsOptions(f metricsFlags, certificates *serving.Certificates) metricss
 func cacheOptions(secret types.NamespacedName) cache.Options {
 	shared := cache.ByObject{UnsafeDisableDeepCopy: ptr.To(true)}
 	byObject := map[client.Object]cache.ByObject{
-		&quotav1.ClusterResourceQuota{}: shared, &quotav1.QuotaLedger{}: shared,
+		&quotav1.ClusterResourceQuota{}:                           {UnsafeDisableDeepCopy: ptr.To(true), Transform: status.ShareSlices},
+		&quotav1.QuotaLedger{}:                                    shared,
 		&quotav1.LocalResourceQuota{}:                             {UnsafeDisableDeepCopy: ptr.To(true), Transform: status.ShareFigures()},
 		&corev1.ResourceQuota{}:                                   shared,
 		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Transform: func(object any) (any, error) { return object, nil }},

@@ -5,7 +5,9 @@ package status
 
 import (
 	"reflect"
+	"runtime"
 	"testing"
+	"weak"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -59,9 +61,59 @@ func TestViewsOfOneQuotaShareTheirFigures(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoViewStaysAsItIs(t *testing.T) {
+func TestAViewThatIsGoneIsFreed(t *testing.T) {
+	transform := ShareFigures()
+	got, err := transform(figuresView("one", "2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := weak.Make(got.(*quotav1.LocalResourceQuota))
+	got = nil
+	runtime.GC()
+	if gone.Value() != nil {
+		t.Error("want no view kept that its cache has no longer")
+	}
+	runtime.KeepAlive(transform)
+}
+
+func TestSlicesOfAQuotaShareTheirFigures(t *testing.T) {
+	pods := func(amount string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourcePods: resource.MustParse(amount)}
+	}
+	figures := func(used string) corev1.ResourceQuotaStatus {
+		return corev1.ResourceQuotaStatus{Hard: pods("3"), Used: pods(used)}
+	}
+	shown := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", ManagedFields: []metav1.ManagedFieldsEntry{{}}}}
+	shown.Status.Total = figures("2")
+	for _, used := range []string{"0", "0", "1", "1"} {
+		shown.Status.Namespaces = append(shown.Status.Namespaces, quotav1.ResourceQuotaStatusByNamespace{Status: figures(used)})
+	}
+	want := shown.DeepCopy()
+	want.ManagedFields = nil
+	got, err := ShareSlices(shown)
+	if err != nil || !apiequality.Semantic.DeepEqual(got, want) {
+		t.Fatalf("got %+v, %v, want %+v", got, err, want)
+	}
+	at := func(list any) uintptr { return reflect.ValueOf(list).Pointer() }
+	slices := shown.Status.Namespaces
+	for i, slice := range slices {
+		if at(slice.Status.Hard) != at(shown.Status.Total.Hard) {
+			t.Errorf("slice %d: want the limits of the whole quota shared", i)
+		}
+	}
+	if at(slices[0].Status.Used) != at(slices[1].Status.Used) || at(slices[2].Status.Used) != at(slices[3].Status.Used) {
+		t.Error("want equal figures shared")
+	}
+	if at(slices[1].Status.Used) == at(slices[2].Status.Used) {
+		t.Error("want other figures kept apart")
+	}
+}
+
+func TestOtherObjectsStayAsTheyAre(t *testing.T) {
 	gone := cache.DeletedFinalStateUnknown{Key: "shop/team"}
-	if got, err := ShareFigures()(gone); err != nil || got != gone {
-		t.Errorf("got %v, %v", got, err)
+	for name, transform := range map[string]cache.TransformFunc{"views": ShareFigures(), "quotas": ShareSlices} {
+		if got, err := transform(gone); err != nil || got != gone {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
 	}
 }
