@@ -63,12 +63,13 @@ func TestViewsOfOneQuotaShareTheirFigures(t *testing.T) {
 
 func TestAViewThatIsGoneIsFreed(t *testing.T) {
 	transform := ShareFigures()
-	got, err := transform(figuresView("one", "2"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := weak.Make(got.(*quotav1.LocalResourceQuota))
-	got = nil
+	gone := func() weak.Pointer[quotav1.LocalResourceQuota] {
+		got, err := transform(figuresView("one", "2"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return weak.Make(got.(*quotav1.LocalResourceQuota))
+	}()
 	runtime.GC()
 	if gone.Value() != nil {
 		t.Error("want no view kept that its cache has no longer")

@@ -94,6 +94,12 @@ func (r *Recovery) Ensure(
 	}
 	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
 	defer cancel()
+	if quota.Status.Ledger == "" && !ahead {
+		wait, err := r.first(ctx, quota)
+		if !isConflict(err) {
+			return wait, err
+		}
+	}
 	// Every event of a quota comes here. While all there is to do is to wait, the
 	// caches may say so: when they know of more, they ask again.
 	if cached, err := r.look(ctx, r.Client, quota); err == nil && r.left(cached) > 0 {
@@ -105,10 +111,28 @@ func (r *Recovery) Ensure(
 	}
 	stored.isFuture = stored.snapshot.State.Generation > stored.quota.Generation || r.isFuture(ctx, stored.snapshot.State, behind)
 	wait, err := r.step(ctx, stored)
-	if errors.Is(err, machine.ErrConflict) || apierrors.IsConflict(err) {
+	if isConflict(err) {
 		return lookSoon, nil // another client was first
 	}
 	return wait, err
+}
+
+func isConflict(err error) bool {
+	return errors.Is(err, machine.ErrConflict) || apierrors.IsConflict(err)
+}
+
+// first opens a quota's first ledger without a live look: by the cache, the quota names none. Each write of it fails if it
+// does by now, or if another ledger is stored than this process knows.
+func (r *Recovery) first(ctx context.Context, quota *quotav1.ClusterResourceQuota) (time.Duration, error) {
+	stored := found{quota: quota, snapshot: r.Group.Known(quota.Name)}
+	switch known := stored.snapshot; {
+	case known.Version.IsZero():
+		return r.begin(ctx, stored)
+	case known.State.Quota == quota.UID && !known.Edited && !known.State.Sealed.IsZero():
+		stored.ledger = sealedLedger(stored)
+		return r.unseal(ctx, stored)
+	}
+	return 0, machine.ErrConflict
 }
 
 // Forget forgets a quota that is gone.
@@ -257,8 +281,13 @@ func (r *Recovery) begin(ctx context.Context, stored found) (time.Duration, erro
 	if stored.snapshot, err = r.create(ctx, stored.quota); err != nil {
 		return 0, err
 	}
-	stored.ledger = &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: stored.quota.Name, UID: stored.snapshot.Version.UID}}
+	stored.ledger = sealedLedger(stored)
 	return r.unseal(ctx, stored)
+}
+
+// sealedLedger has the object's name and UID, all that unseal reads.
+func sealedLedger(stored found) *quotav1.QuotaLedger {
+	return &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: stored.quota.Name, UID: stored.snapshot.Version.UID}}
 }
 
 // create makes a ledger that is sealed.

@@ -125,7 +125,7 @@ func (b *recoveryBench) name(
 func (b *recoveryBench) recovers() time.Duration {
 	b.t.Helper()
 	for range 20 {
-		wait, err := b.Ensure(b.t.Context(), b.quota, map[schema.GroupResource]uint64{{Resource: "pods"}: b.counted})
+		wait, err := b.Ensure(b.t.Context(), b.stored(), map[schema.GroupResource]uint64{{Resource: "pods"}: b.counted})
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -256,8 +256,10 @@ func (b *recoveryBench) wantSealed() {
 
 func TestAFirstLedgerIsOpenedAtOnce(t *testing.T) {
 	b := newRecoveryBench(t)
-	if wait, err := b.Ensure(t.Context(), b.quota, nil); wait != 0 || err != nil {
-		t.Errorf("want it open after one look, got a wait of %s, error %v", wait, err)
+	shown := b.stored()
+	b.Live = nil // no live look is needed
+	if wait, err := b.Ensure(t.Context(), shown, nil); wait != 0 || err != nil {
+		t.Errorf("want it open at once, got a wait of %s, error %v", wait, err)
 	}
 	b.wantOpen(0)
 	if generation := b.ledger().Generation; generation != 2 {
@@ -455,15 +457,58 @@ func TestTheLedgerOfAnotherQuotaIsReplaced(t *testing.T) {
 	b.wantOpen(0)
 }
 
-func TestAQuotaThatIsGoneGetsNoLedger(t *testing.T) {
+func TestAQuotaThatIsGoneGetsNoOpenLedger(t *testing.T) {
 	b := newRecoveryBench(t)
+	shown := b.stored()
 	if err := b.Client.Delete(t.Context(), b.quota.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Ensure(t.Context(), b.quota, nil); !apierrors.IsNotFound(err) {
+	if _, err := b.Ensure(t.Context(), shown, nil); !apierrors.IsNotFound(err) {
 		t.Errorf("want not found, got %v", err)
 	}
-	if b.made != 0 {
-		t.Errorf("want no ledger made, got %d", b.made)
+	if b.ledger().Entries.Sealed == nil {
+		t.Error("want none open")
+	}
+}
+
+// A sealed ledger that a write of another kind has made is known before the cache shows it.
+func TestASealedFirstLedgerIsOpenedAtOnce(t *testing.T) {
+	b := newRecoveryBench(t)
+	if err := b.Group.Impose(t.Context(), "team", "q", func(draft *ledger.Draft) { draft.Forget(7) }); err != nil {
+		t.Fatal(err)
+	}
+	shown := b.stored()
+	b.Live = nil
+	if wait, err := b.Ensure(t.Context(), shown, nil); wait != 0 || err != nil {
+		t.Errorf("want it open at once, got a wait of %s, error %v", wait, err)
+	}
+	b.wantOpen(0)
+	if state := b.Group.Current("team"); state.Forgotten != 7 {
+		t.Errorf("want what was imposed kept, got %+v", state)
+	}
+}
+
+// A leader whose cache is behind opens no ledger beside the one that the quota names.
+func TestAnOutdatedCacheOpensNoLedger(t *testing.T) {
+	for name, lose := range map[string]func(*recoveryBench){
+		"the ledger is there":    func(*recoveryBench) {},
+		"the ledger was deleted": func(b *recoveryBench) { b.deletes() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newRecoveryBench(t)
+			behind := b.stored()
+			b.serves()
+			opened := b.ledger().UID
+			lose(b)
+			b.restart(b.Client)
+			for range 3 {
+				if _, err := b.Ensure(t.Context(), behind, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if current := b.ledger(); b.named() != opened || current.UID != opened && current.Entries.Sealed == nil {
+				t.Errorf("want ledger %s or a sealed one, and that named, got %+v, named %q", opened, current, b.named())
+			}
+		})
 	}
 }

@@ -22,9 +22,10 @@ type task struct {
 	stage taskStage
 	quota int
 	uid   types.UID
-	// ledger and found are the results of live reads.
+	// ledger and found are the results of live reads, or cached.
 	ledger *stored
 	found  *quota
+	cached bool
 	state  ledger.State
 	// replaced is the version of the ledger that was last written.
 	replaced machine.Version
@@ -96,11 +97,24 @@ func (c *counter) reconcile(q int) {
 	}
 	c.define(known)
 	work := &task{quota: q, uid: known.uid, stage: taskReadLedger}
+	work.first(c, known)
 	if c.isOpen(q, known.uid) {
 		work.beginExpiry(c)
 	}
 	if work.stage != taskDone {
 		c.tasks[q] = work
+	}
+}
+
+// first goes by the cache if the quota names no ledger there.
+func (t *task) first(c *counter, known *quota) {
+	switch current := c.replica.current(t.quota); {
+	case known.ledger != "":
+	case current.Version.IsZero():
+		t.cached, t.found, t.stage = true, known, taskCreate
+	case current.State.Quota == t.uid && !current.Edited && !current.State.Sealed.IsZero():
+		t.cached, t.found, t.stage = true, known, taskName
+		t.ledger, t.state, t.replaced = &stored{snapshot: current}, current.State, current.Version
 	}
 }
 
@@ -126,7 +140,11 @@ func (c *counter) goOn(q int, outcome outcome) {
 		work.stage = taskDone
 		c.again(q, lookSoon)
 	default:
-		if !work.recover(c, outcome) {
+		switch {
+		case work.recover(c, outcome):
+		case work.cached && outcome == succeeds:
+			work.cached, work.stage = false, taskReadLedger // it met a conflict
+		default:
 			work.stage = taskDone
 			c.again(q, lookSoon)
 		}
