@@ -110,8 +110,9 @@ func (o *podsOptions) run(ctx context.Context) error {
 
 func (o *podsOptions) measure(ctx context.Context, world *podsWorld, only *regexp.Regexp) error {
 	results := &results{Machine: hardware(), Date: time.Now().Format(time.DateOnly), Rounds: o.rounds, Seconds: o.seconds}
-	failures := world.age(ctx)
-	for _, scenario := range scenarios(time.Duration(o.seconds) * time.Second) {
+	duration := time.Duration(o.seconds) * time.Second
+	failures := world.age(ctx, duration)
+	for _, scenario := range scenarios(duration) {
 		if !only.MatchString(scenario.name) || ctx.Err() != nil {
 			continue
 		}
