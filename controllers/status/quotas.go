@@ -64,7 +64,8 @@ const (
 // up.
 const idleEvery = time.Minute
 
-// beginningFor is for how long a leader doesn't write its first status of a quota for nothing but that a count is under way.
+// beginningFor is for how long a leader doesn't write its first status of a quota for nothing but that a count is under way, or
+// that the webhook isn't called yet.
 // Each write costs the API server five milliseconds, of which a leader that begins with 1,000 quotas has too few.
 const beginningFor = 10 * time.Second
 
@@ -195,7 +196,7 @@ func (c *QuotaController) tooSoon(
 	if again := c.pace.LookAgain(quota.Name, torn); again > 0 {
 		return again
 	}
-	premature := !c.StatusLag.WasShown(quota.Name) && onlyCounts(quota, status, facts)
+	premature := !c.StatusLag.WasShown(quota.Name) && onlyBegins(quota, status, facts)
 	return c.begun.Postpone(quota.Name, premature, beginningFor, beginningFor)
 }
 
@@ -352,13 +353,18 @@ func (c *QuotaController) tell(
 	}
 }
 
-// onlyCounts reports whether a status would say nothing but that counting is under way, and the stored one is about the same
-// spec, as Begin or another leader made it, or Begin is about to make it.
-func onlyCounts(quota *quotav1.ClusterResourceQuota, current quotav1.ClusterResourceQuotaStatus, facts facts) bool {
+// onlyBegins reports whether a status would say nothing but that counting is under way, or that the webhook is about to be
+// called, and the stored one is about the same spec, as Begin or another leader made it, or Begin is about to make it.
+func onlyBegins(quota *quotav1.ClusterResourceQuota, current quotav1.ClusterResourceQuotaStatus, facts facts) bool {
 	before := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionReady)
-	ready := meta.FindStatusCondition(current.Conditions, quotav1.ConditionReady)
 	isBegun := before == nil || before.ObservedGeneration == quota.Generation
-	return isBegun && ready.Reason == quotav1.ReasonCounting && len(facts.problems) == 0
+	return isBegun && len(facts.problems) == 0 &&
+		(reasonOf(current, quotav1.ConditionReady) == quotav1.ReasonCounting ||
+			reasonOf(current, quotav1.ConditionEnforced) == quotav1.ReasonWebhookPending)
+}
+
+func reasonOf(status quotav1.ClusterResourceQuotaStatus, condition string) string {
+	return meta.FindStatusCondition(status.Conditions, condition).Reason
 }
 
 // presses reports whether people wait for a change of a status: that something

@@ -274,6 +274,10 @@ func TestAQuotaIsNotEnforcedBeforeTheWebhookIsRegistered(t *testing.T) {
 	quota := team("configmaps", "5")
 	b := newBench(t, quota)
 	b.counts(t, quota, 3)
+	if wait := b.reconcile(t); b.writes != 0 || wait != beginningFor {
+		t.Errorf("want no status that the webhook's first call outdates, got %d writes, and a look after %s", b.writes, wait)
+	}
+	b.clock.Step(beginningFor)
 	b.reconcile(t)
 	if !meta.IsStatusConditionFalse(b.status(t).Conditions, quotav1.ConditionEnforced) {
 		t.Errorf("want it not enforced, got %+v", b.status(t).Conditions)
