@@ -302,7 +302,7 @@ func (c *QuotaController) write(
 	if apiequality.Semantic.DeepEqual(quota.Status, status) {
 		return true, nil
 	}
-	changed := *quota
+	changed := *quota // it has maps of the cache's and of others': no answer may be decoded into it
 	changed.Status = status
 	// A patch leaves alone status fields of a newer operator's CRD, which this
 	// one doesn't know.
@@ -312,7 +312,7 @@ func (c *QuotaController) write(
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := c.Client.Status().Patch(ctx, metadataOf(quota), client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := c.Client.Status().Patch(ctx, metadataOf(quota.Name), client.RawPatch(types.MergePatchType, patch)); err != nil {
 		// After a conflict the newer version asks for another reconcile.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return false, nil
@@ -326,10 +326,10 @@ func (c *QuotaController) write(
 }
 
 // metadataOf has the API server answer a write with metadata only: a status has a part for each namespace.
-func metadataOf(quota *quotav1.ClusterResourceQuota) *metav1.PartialObjectMetadata {
+func metadataOf(quota string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: quotav1.GroupVersion.String(), Kind: "ClusterResourceQuota"},
-		ObjectMeta: metav1.ObjectMeta{Name: quota.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: quota},
 	}
 }
 

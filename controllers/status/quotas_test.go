@@ -135,6 +135,9 @@ func (b *bench) write(
 	if b.failure != nil {
 		return b.failure
 	}
+	if _, ok := object.(*metav1.PartialObjectMetadata); !ok {
+		return errors.New("want the answer in an object that shares nothing with the cache")
+	}
 	b.writes++
 	b.left = 0
 	if until, bounded := ctx.Deadline(); bounded {

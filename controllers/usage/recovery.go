@@ -121,8 +121,9 @@ func isConflict(err error) bool {
 	return errors.Is(err, machine.ErrConflict) || apierrors.IsConflict(err)
 }
 
-// first opens a quota's first ledger without a live look: by the cache, the quota names none. Each write of it fails if it
-// does by now, or if another ledger is stored than this process knows.
+// first opens a quota's first ledger without a live look: by the cache, the quota names none. Each write fails if it names one
+// by now, or if another ledger is stored than this process knows. Of a quota that was deleted meanwhile, a sealed ledger is left
+// until the cache shows that.
 func (r *Recovery) first(ctx context.Context, quota *quotav1.ClusterResourceQuota) (time.Duration, error) {
 	stored := found{quota: quota, snapshot: r.Group.Known(quota.Name)}
 	switch known := stored.snapshot; {
@@ -292,11 +293,12 @@ func sealedLedger(stored found) *quotav1.QuotaLedger {
 
 // create makes a ledger that is sealed.
 func (r *Recovery) create(ctx context.Context, quota *quotav1.ClusterResourceQuota) (machine.Snapshot, error) {
-	now := r.Clock.Now()
-	made := machine.Snapshot{State: ledger.State{Basis: ledger.Basis{Quota: quota.UID}, Sealed: now.Truncate(time.Second)}}
+	sealed := r.Clock.Now().Truncate(time.Second)
+	made := machine.Snapshot{State: ledger.State{Basis: ledger.Basis{Quota: quota.UID}, Sealed: sealed}}
 	var err error
 	if made.Version, err = r.Group.Replace(ctx, quota.Name, machine.Version{}, made.State); err == nil {
-		r.seen.see(quota.Name, now, ledger.Seal(made.Version.UID)) // its predecessor had been deleted before
+		// Its predecessor was deleted before it was stored, and perhaps after the call began.
+		r.seen.see(quota.Name, r.Clock.Now(), ledger.Seal(made.Version.UID))
 	}
 	return made, err
 }

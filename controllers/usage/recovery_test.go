@@ -51,8 +51,8 @@ type recoveryBench struct {
 	made     int
 	// counted is how far objects are counted, and now the version of a live list.
 	counted, now uint64
-	// beforeNaming, where set, runs once before a status is written.
-	beforeNaming func()
+	// beforeCreating and beforeNaming, where set, run once before a ledger is created, and before a status is written.
+	beforeCreating, beforeNaming func()
 }
 
 func newRecoveryBench(t *testing.T) *recoveryBench {
@@ -93,6 +93,10 @@ func (b *recoveryBench) numbering(server client.WithWatch) client.WithWatch {
 
 // The API server gives objects their UIDs, and counts their changes.
 func (b *recoveryBench) create(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+	if before := b.beforeCreating; before != nil {
+		b.beforeCreating = nil
+		before()
+	}
 	b.made++
 	object.SetUID(types.UID(fmt.Sprintf("ledger-%d", b.made)))
 	object.SetGeneration(1)
@@ -466,7 +470,8 @@ func TestAQuotaThatIsGoneGetsNoOpenLedger(t *testing.T) {
 	if _, err := b.Ensure(t.Context(), shown, nil); !apierrors.IsNotFound(err) {
 		t.Errorf("want not found, got %v", err)
 	}
-	if b.ledger().Entries.Sealed == nil {
+	made := &quotav1.QuotaLedger{}
+	if err := b.Client.Get(t.Context(), client.ObjectKey{Name: "team"}, made); err == nil && made.Entries.Sealed == nil {
 		t.Error("want none open")
 	}
 }
@@ -485,6 +490,40 @@ func TestASealedFirstLedgerIsOpenedAtOnce(t *testing.T) {
 	b.wantOpen(0)
 	if state := b.Group.Current("team"); state.Forgotten != 7 {
 		t.Errorf("want what was imposed kept, got %+v", state)
+	}
+}
+
+// Another replica has written since the memory's version.
+func TestAFirstLedgerIsOpenedAsItIsStored(t *testing.T) {
+	b := newRecoveryBench(t)
+	if err := b.Group.Impose(t.Context(), "team", "q", func(draft *ledger.Draft) { draft.Forget(7) }); err != nil {
+		t.Fatal(err)
+	}
+	known := b.Group.Known("team")
+	written := known.State
+	written.Fence = ledger.Fence{Generation: 9}
+	if _, err := b.store.Swap(t.Context(), "team", known.Version, written); err != nil {
+		t.Fatal(err)
+	}
+	b.recovers()
+	b.wantOpen(0)
+	if state := b.Group.Current("team"); state.Fence.Generation != 9 || state.Forgotten != 7 {
+		t.Errorf("want the fence kept, got %+v", state)
+	}
+}
+
+// Until it is deleted, requests are admitted by the ledger that the quota names. Here that is while another one is being made.
+func TestASealLastsFromWhenItsPredecessorWent(t *testing.T) {
+	b := newRecoveryBench(t)
+	behind := b.stored()
+	b.serves()
+	b.restart(b.Client)
+	b.beforeCreating = func() {
+		b.clock.Step(20 * time.Second)
+		b.deletes()
+	}
+	if wait, err := b.Ensure(t.Context(), behind, nil); err != nil || wait != life {
+		t.Errorf("want the life of a reservation, got a wait of %s, error %v", wait, err)
 	}
 }
 

@@ -78,7 +78,7 @@ func turns(name string, variants []variant, l load) scenario {
 }
 
 // atOnce has the quota made in each turn, over namespaces that are new, too. The load begins as soon as the quota is
-// enforced, and is measured from then on, for twice as long as others because it isn't steady.
+// enforced, and is measured from then on, for two turns' time because it isn't steady.
 func atOnce(name string, variants []variant, l load) scenario {
 	l.cold, l.duration = true, 2*l.duration
 	return scenario{name, func(ctx context.Context, w *podsWorld, rounds int, into *results) error {

@@ -44,6 +44,8 @@ type mutation struct {
 	opensEarly bool
 	// trustsMachine: that a machine knows a ledger is taken for its being there.
 	trustsMachine bool
+	// renames: a ledger is named though the quota has changed since it was read.
+	renames bool
 	// oldGeneration: such a ledger doesn't tell which spec is stored.
 	oldGeneration bool
 	// shortLife: reservations end before the API server gives up.

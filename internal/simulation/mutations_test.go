@@ -39,6 +39,7 @@ func mutations() map[string]struct {
 		"charges are answered before they are written":             {mutation{answersEarly: true}, 3000},
 		"writes ignore conflicts":                                  {mutation{overwrites: true}, 3000},
 		"a ledger is taken to be there because a machine knows it": {mutation{trustsMachine: true, first: 103610}, 1},
+		"a ledger is named though its quota has changed":           {mutation{renames: true, theme: 5, first: 5500}, 1000},
 		"a reservation ends before the API server gives up":        {mutation{shortLife: true}, 3000},
 		"what was used holds though a namespace joined":            {mutation{noJoin: true, theme: 7, first: 20000}, 5000},
 		"a namespace is counted before all that it brought":        {mutation{noProof: true, theme: 6}, 3000},

@@ -106,7 +106,8 @@ func (c *counter) reconcile(q int) {
 	}
 }
 
-// first goes by the cache if the quota names no ledger there.
+// first goes by the cache if the quota names no ledger there, and more often than the operator does, also if the ledger has
+// versions that the watches haven't shown.
 func (t *task) first(c *counter, known *quota) {
 	switch current := c.replica.current(t.quota); {
 	case known.ledger != "":
@@ -256,7 +257,9 @@ func (t *task) unseal(c *counter, outcome outcome) bool {
 		return t.name(c) && outcome == succeeds
 	default:
 		t.state.Sealed = time.Time{}
-		t.replace(c, t.replaced, t.state, outcome)
+		if t.replace(c, t.replaced, t.state, outcome) {
+			t.cached = false // no look follows
+		}
 		return false
 	}
 }
@@ -265,7 +268,7 @@ func (t *task) unseal(c *counter, outcome outcome) bool {
 func (t *task) name(c *counter) bool {
 	w := c.replica.world
 	current := w.quotas.newest[t.quota]
-	if current == nil || current.revision != t.found.revision {
+	if current == nil || current.revision != t.found.revision && !w.mutation.renames {
 		return false
 	}
 	named := *current
