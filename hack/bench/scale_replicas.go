@@ -181,9 +181,9 @@ func (w *scaleWorld) measureSteady(ctx context.Context) error {
 // created after that in each quota.
 //
 // That includes: until the API server calls the dead replica no more; until the Lease has expired, for which the other replica
-// waits 10 s after the last renewal that it saw, and up to 2 s more until it tries; its count of all objects; the charge of
-// each pod by the webhook; and a write of each ledger and status. The harness writes the EndpointSlice, at once. Conditions
-// outlive a leader, so a status must show the new pod, too.
+// waits 10 s after it saw the last renewal; its count of all objects; the charge of each pod by the webhook; and a write of each
+// ledger and status. The harness writes the EndpointSlice, at once. Conditions outlive a leader, so a status must show the new
+// pod, too.
 func (w *scaleWorld) measureLeader(ctx context.Context) error {
 	if err := w.pair(ctx); err != nil {
 		return err

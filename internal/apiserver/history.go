@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -48,6 +50,7 @@ var (
 // The second needs leader election. Of a Lease that an older release renewed, or that was deleted and made again, only
 // the resourceVersion counts.
 type History struct {
+	clock clock.PassiveClock
 	// ended is called when the history has changed.
 	ended func(error)
 	// lease reads the Lease live. Without leader election it does nothing.
@@ -64,11 +67,16 @@ type sight struct {
 	version uint64
 	// renewal is empty if the Lease doesn't name its last one: later ones don't either.
 	renewal string
+	// holder renewed the Lease at the time renewed, by its clock.
+	holder  string
+	renewed int64
+	// first is when this process saw that renewal first, and last when it last read the Lease.
+	first, last time.Time
 }
 
 // NewHistory makes a History. If the history has changed, it calls ended, which must end the process.
-func NewHistory(ended func(error)) *History {
-	return &History{ended: ended, lease: func(context.Context) error { return nil }}
+func NewHistory(clock clock.PassiveClock, ended func(error)) *History {
+	return &History{clock: clock, ended: ended, lease: func(context.Context) error { return nil }}
 }
 
 // Check reads the witnesses. The function lists returns the resourceVersion of a live list of quotas.
@@ -169,6 +177,13 @@ func (l leases) wrote(lease *coordinationv1.Lease, err error) (*coordinationv1.L
 	return lease, err
 }
 
+// Lease returns the holder of the Lease by the last renewal that this process saw, for how long it has known that, and for how
+// long it hasn't read the Lease.
+func (h *History) Lease() (holder string, known, unread time.Duration) {
+	seen := h.sight()
+	return seen.holder, h.clock.Since(seen.first), h.clock.Since(seen.last)
+}
+
 func (h *History) sight() sight {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -178,8 +193,17 @@ func (h *History) sight() sight {
 func (h *History) see(lease *coordinationv1.Lease) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if now := sightOf(lease); now.version > h.seen.version {
+	now := sightOf(lease)
+	now.last = h.clock.Now()
+	now.first = now.last
+	switch {
+	case now.version > h.seen.version:
+		if now.holder == h.seen.holder && now.renewed == h.seen.renewed {
+			now.first = h.seen.first // only the metadata has changed
+		}
 		h.seen = now
+	case now.version == h.seen.version:
+		h.seen.last = now.last
 	}
 }
 
@@ -197,7 +221,10 @@ func (s sight) precedes(lease *coordinationv1.Lease) error {
 }
 
 func sightOf(lease *coordinationv1.Lease) sight {
-	now := sight{uid: lease.UID, version: ledger.ParseVersion(lease.ResourceVersion)}
+	now := sight{
+		uid: lease.UID, version: ledger.ParseVersion(lease.ResourceVersion), holder: ptr.Deref(lease.Spec.HolderIdentity, ""),
+		renewed: ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).UnixMicro(),
+	}
 	if renewals, last := renewalsOf(lease), lastOf(lease); len(renewals) > 0 && renewals[len(renewals)-1] == last {
 		now.renewal = last
 	}

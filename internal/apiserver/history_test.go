@@ -81,7 +81,7 @@ type process struct {
 
 func newProcess(t *testing.T, store *etcd) *process {
 	p := &process{t: t}
-	p.History = NewHistory(func(err error) { p.ended = err })
+	p.History = NewHistory(clock.RealClock{}, func(err error) { p.ended = err })
 	p.LeaseLock = &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: "system", Name: "lock"}, Client: p.Follow(store, "system", "lock"),
 	}
@@ -92,7 +92,7 @@ func newProcess(t *testing.T, store *etcd) *process {
 func (p *process) renew(minutes ...int) {
 	p.t.Helper()
 	for _, minute := range minutes {
-		record := resourcelock.LeaderElectionRecord{RenewTime: metav1.NewTime(time.Unix(int64(60*minute), 0))}
+		record := resourcelock.LeaderElectionRecord{HolderIdentity: "leader", RenewTime: metav1.NewTime(time.Unix(int64(60*minute), 0))}
 		_, _, err := p.Get(p.t.Context())
 		switch {
 		case apierrors.IsNotFound(err):
@@ -171,6 +171,42 @@ func TestALeaseTellsWhetherTheHistoryIsTheSame(t *testing.T) {
 	}
 }
 
+// A follower knows by all reads of the Lease since when it wasn't renewed.
+func TestAProcessKnowsWhenTheLeaseWasRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &etcd{}
+		leader, follower := newProcess(t, store), newProcess(t, store)
+		for minute, step := range []struct {
+			renews, annotates, checks bool
+			known, unread             time.Duration
+		}{
+			{renews: true, checks: true},
+			{known: time.Second, unread: time.Second},
+			{checks: true, known: 2 * time.Second},
+			{annotates: true, checks: true, known: 3 * time.Second},
+			{renews: true, known: 4 * time.Second, unread: time.Second},
+			{checks: true},
+		} {
+			if step.renews {
+				leader.renew(1 + minute)
+			}
+			if step.annotates {
+				store.lease.Annotations["note"] = "hello"
+				store.store(store.lease)
+			}
+			if step.checks {
+				if err := follower.Check(t.Context(), nothing); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if holder, known, unread := follower.Lease(); holder != "leader" || known != step.known || unread != step.unread {
+				t.Errorf("%+v: %q, known for %s, not read for %s", step, holder, known, unread)
+			}
+			sleep(time.Second)
+		}
+	})
+}
+
 // restored returns etcd as it was after three of five renewals.
 func restored(store *etcd) *etcd {
 	lease := store.lease.DeepCopy()
@@ -182,7 +218,7 @@ func restored(store *etcd) *etcd {
 
 func TestAListThatGoesBackEndsTheProcess(t *testing.T) {
 	var ended error
-	history := NewHistory(func(err error) { ended = err })
+	history := NewHistory(clock.RealClock{}, func(err error) { ended = err })
 	for _, version := range []uint64{3325, 3325, 4000} {
 		if err := history.Check(t.Context(), func(context.Context) (uint64, error) { return version, nil }); err != nil || ended != nil {
 			t.Fatalf("got %v, %v", err, ended)
@@ -233,12 +269,10 @@ func TestNothingIsTrustedAfterABreakUntilTheHistoryIsProved(t *testing.T) {
 
 // A failed call was once asked about no sooner than a second after the last question, and all admissions waited for that.
 func TestABreakIsAskedAboutAtOnceIfNothingElseAnswers(t *testing.T) {
-	monitored(t, func(t *testing.T, contact *Contact, server *server) {
-		fail := func() {
-			server.answer(http.StatusServiceUnavailable)
-			_ = server.ask(t.Context())
-			server.answer(http.StatusOK)
-		}
+	monitored(t, func(t *testing.T, contact *Contact, _ *server) {
+		failing := newServer(contact) // the Monitor's questions are answered
+		failing.answer(http.StatusServiceUnavailable)
+		fail := func() { _ = failing.ask(t.Context()) }
 		await := func() {
 			before := clock.RealClock{}.Now()
 			err := contact.Await(t.Context())

@@ -69,6 +69,7 @@ func (o *operator) connect(context.Context) error {
 		LeaderElectionID:       leaseName,
 		LeaseDuration:          ptr.To(leaseDuration),
 		RenewDeadline:          ptr.To(renewDeadline),
+		RetryPeriod:            ptr.To(retryPeriod),
 		// Another replica takes over at once: see yield, too. Nothing is left to do for a leader
 		// when the manager has stopped.
 		LeaderElectionReleaseOnCancel: true,
@@ -76,7 +77,7 @@ func (o *operator) connect(context.Context) error {
 		MapperProvider:                mapperWithin(discoveryTimeout),
 	}
 	if o.flags.leaderElect {
-		if o.lease, err = newLease(elections, o.flags.namespace, replica, o.history); err != nil {
+		if o.lease, err = newLease(elections, o.clock, o.flags.namespace, replica, o.history); err != nil {
 			return err
 		}
 		options.LeaderElection, options.LeaderElectionResourceLockInterface = true, o.lease

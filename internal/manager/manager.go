@@ -130,7 +130,7 @@ func Main(version, clockOffset string, people People) int {
 
 func run(ctx context.Context, clock clock.WithTickerAndDelayedExecution, f flags, people People) error {
 	o := &operator{
-		flags: f, people: people, clock: clock, history: newHistory(), stop: func() {}, waits: waiting.NewList(),
+		flags: f, people: people, clock: clock, history: newHistory(clock), stop: func() {}, waits: waiting.NewList(),
 		ledgers: newTrigger(clock), statuses: newTrigger(clock), views: newTrigger(clock), configuration: newTrigger(clock),
 		wakes: newTrigger(clock),
 	}

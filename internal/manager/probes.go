@@ -10,6 +10,7 @@ import (
 	"os"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -36,8 +37,8 @@ const exitRestored = 3
 
 // newHistory makes a History that ends the process. Nothing that the process knows may be written any more, so
 // nothing is brought to an end before.
-func newHistory() *apiserver.History {
-	return apiserver.NewHistory(func(err error) {
+func newHistory(clock clock.PassiveClock) *apiserver.History {
+	return apiserver.NewHistory(clock, func(err error) {
 		ctrl.Log.WithName("history").Error(err, "The API server has another history than this process remembers")
 		os.Exit(exitRestored) //nolint:revive // the caller must not go on
 	})

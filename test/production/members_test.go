@@ -12,7 +12,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -35,13 +37,18 @@ var _ = Describe("While the leader counts nothing", Ordered, ContinueOnFailure, 
 
 	It("a namespace that joins leaves nothing of the quota to anybody", func(ctx SpecContext) {
 		const stays, newcomer = "stays", "brings"
+		const ten, hour = 10 * time.Second, time.Hour
 		limited(ctx, builders.Quota(stays).Hard("count/secrets", "50"))
 		suite.Create(ctx, admin, builders.Namespace(newcomer).Obj())
 		for i := range 40 {
 			suite.Create(ctx, admin, builders.Secret(newcomer, fmt.Sprint("s", i)))
 		}
 		DeferCleanup(func() { replicas.Kill(counts) })
-		away(ctx, counts.Pause)
+		DeferCleanup(leaseLasts, ten) // for what comes after a failure
+		away(ctx, func() {
+			counts.Pause()
+			leaseLasts(ctx, hour) // a call to it takes ten seconds, and nobody else may count meanwhile
+		})
 		Expect(admin.Patch(ctx, builders.Namespace(newcomer).Obj(), suite.Merge(`{"metadata":{"labels":{"team":"`+stays+`"}}}`))).To(Succeed())
 		Eventually(ctx, admin.Create).WithArguments(builders.Secret(stays, "probe"), client.DryRunAll).Should(suite.BeUncounted(stays, "count/secrets"))
 		var creating sync.WaitGroup
@@ -50,6 +57,7 @@ var _ = Describe("While the leader counts nothing", Ordered, ContinueOnFailure, 
 		}
 		creating.Wait()
 		Expect(secretsOf(ctx, stays) + secretsOf(ctx, newcomer)).To(BeNumerically("<=", 50))
+		leaseLasts(ctx, ten)
 		Eventually(ctx, func(ctx context.Context) int {
 			_ = admin.Create(ctx, builders.Secret(stays, fmt.Sprint("late", time.Now().UnixNano())))
 			return secretsOf(ctx, stays) + secretsOf(ctx, newcomer)
@@ -97,6 +105,13 @@ var _ = Describe("While the leader counts nothing", Ordered, ContinueOnFailure, 
 		create(60)
 	})
 })
+
+// leaseLasts has the leader's Lease expire so long after its last renewal. A leader that renews it has it expire after ten seconds.
+func leaseLasts(ctx context.Context, lasting time.Duration) {
+	GinkgoHelper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: suite.Namespace, Name: "shared-quota-operator"}}
+	Expect(admin.Patch(ctx, lease, suite.Merge(fmt.Sprintf(`{"spec":{"leaseDurationSeconds":%d}}`, int(lasting.Seconds()))))).To(Succeed())
+}
 
 func secretsOf(ctx context.Context, namespace string) int {
 	GinkgoHelper()
