@@ -16,12 +16,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 // doubted are the names of the doubtful reservations in the ledger of quota red.
 func (b *expiryBench) doubted() string {
 	b.t.Helper()
-	stored, err := b.store.Load(b.t.Context(), "red")
+	stored, err := b.store.Load(b.t.Context(), "red", machine.Load{})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 // newSettledBench has a ledger that has counted all that is there.
@@ -187,7 +188,7 @@ func (b *expiryBench) counts() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	stored, err := b.store.Load(b.t.Context(), "red")
+	stored, err := b.store.Load(b.t.Context(), "red", machine.Load{})
 	if err != nil {
 		b.t.Fatal(err)
 	}

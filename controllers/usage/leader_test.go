@@ -142,7 +142,7 @@ func (b *expiryBench) settles() {
 
 // rewrites is another replica, whose write this one hasn't seen.
 func (b *expiryBench) rewrites(change func(*ledger.State)) error {
-	stored, err := b.store.Load(b.t.Context(), "red")
+	stored, err := b.store.Load(b.t.Context(), "red", machine.Load{})
 	if err == nil {
 		change(&stored.State)
 		_, err = b.store.Swap(b.t.Context(), "red", stored.Version, stored.State)
@@ -168,7 +168,7 @@ func (b *expiryBench) replaces() error {
 // wantStored wants a ledger of a quota's UID with these reservations, and perhaps a fence.
 func (b *expiryBench) wantStored(want string) {
 	b.t.Helper()
-	stored, err := b.store.Load(b.t.Context(), "red")
+	stored, err := b.store.Load(b.t.Context(), "red", machine.Load{})
 	got := []string{string(stored.State.Quota)}
 	for _, reservation := range stored.State.Reservations {
 		got = append(got, reservation.Name)

@@ -76,7 +76,7 @@ func newRecountsBench(t *testing.T) *recountsBench {
 
 func (b *recountsBench) stored() ledger.State {
 	b.t.Helper()
-	stored, err := b.store.Load(b.t.Context(), "team")
+	stored, err := b.store.Load(b.t.Context(), "team", machine.Load{})
 	if err != nil {
 		b.t.Fatal(err)
 	}

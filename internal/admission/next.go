@@ -171,7 +171,8 @@ func (f *Facts) charged() Action {
 // look reads the facts that the outcome rests on:
 //
 //   - a request that needs a quota may be covered by one that no watch has shown yet;
-//   - a denial has been checked against the quota's spec already. Whether the namespace is still the quota's has not;
+//   - a denial has been checked against a spec that the quota had at most a second before. Whether the namespace is still the
+//     quota's has not;
 //   - a replica that is behind must see the change of namespaces that the ledger has counted;
 //   - a namespace that the ledger has not counted yet needs only time, and so does one that holds too much for objects
 //     that are about to appear;

@@ -35,11 +35,11 @@ func (o *outage) fail(ctx context.Context, quota string) error {
 	return err
 }
 
-func (o *outage) Load(ctx context.Context, quota string) (machine.Snapshot, error) {
+func (o *outage) Load(ctx context.Context, quota string, load machine.Load) (machine.Snapshot, error) {
 	if err := o.fail(ctx, quota); err != nil && !o.unwritable {
 		return machine.Snapshot{}, err
 	}
-	return o.memoryStore.Load(ctx, quota)
+	return o.memoryStore.Load(ctx, quota, load)
 }
 
 func (o *outage) Swap(ctx context.Context, quota string, previous machine.Version, next ledger.State) (machine.Version, error) {

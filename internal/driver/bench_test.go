@@ -25,7 +25,7 @@ type instant struct {
 	state   ledger.State
 }
 
-func (s *instant) Load(context.Context, string) (machine.Snapshot, error) {
+func (s *instant) Load(context.Context, string, machine.Load) (machine.Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return machine.Snapshot{Version: machine.Version{ResourceVersion: s.version}, State: s.state}, nil

@@ -83,7 +83,7 @@ func (d *driver) lockedStep(event machine.Event) {
 		case machine.Observe:
 			d.lockedStep(machine.Observed{Observation: d.lockedObserve(effect)})
 		case machine.Load:
-			d.lockedCall(d.load)
+			d.lockedCall(func(ctx context.Context) machine.Event { return d.load(ctx, effect) })
 		case machine.Swap:
 			d.lockedCall(func(ctx context.Context) machine.Event { return d.swap(ctx, effect) })
 		case machine.WakeAt:
@@ -121,8 +121,8 @@ func (d *driver) lockedCall(call func(context.Context) machine.Event) {
 	}
 }
 
-func (d *driver) load(ctx context.Context) machine.Event {
-	snapshot, err := d.group.store.Load(ctx, d.quota)
+func (d *driver) load(ctx context.Context, load machine.Load) machine.Event {
+	snapshot, err := d.group.store.Load(ctx, d.quota, load)
 	d.note(err, false)
 	return machine.Loaded{Snapshot: snapshot, Err: err}
 }

@@ -34,9 +34,9 @@ type faultyStore struct {
 	loaded, swapped atomic.Int64
 }
 
-func (s *faultyStore) Load(ctx context.Context, quota string) (machine.Snapshot, error) {
+func (s *faultyStore) Load(ctx context.Context, quota string, load machine.Load) (machine.Snapshot, error) {
 	fault := planned(s.loads, s.loaded.Add(1))
-	snapshot, err := s.memoryStore.Load(ctx, quota)
+	snapshot, err := s.memoryStore.Load(ctx, quota, load)
 	switch fault {
 	case unreachable, replyLost:
 		return machine.Snapshot{}, errInjected

@@ -15,11 +15,11 @@ import (
 
 // Store keeps one ledger a quota. Both calls obey their context.
 type Store interface {
-	// Load reads the newest ledger and the version of the quota's spec: never any
-	// that is older than the call. A quota without a ledger has no Version and the
+	// Load reads the newest ledger and, if asked, the version of the quota's spec: never
+	// any that is older than the call. A quota without a ledger has no Version and the
 	// zero State. It returns machine.ErrUnreadable, wrapped, of a ledger that this
 	// process can't understand.
-	Load(ctx context.Context, quota string) (machine.Snapshot, error)
+	Load(ctx context.Context, quota string, load machine.Load) (machine.Snapshot, error)
 	// Swap replaces the ledger at version previous, and returns the version
 	// written. If another version is stored it returns machine.ErrConflict, wrapped or
 	// not. After any other error the write may or may not have happened.

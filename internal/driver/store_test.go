@@ -37,8 +37,6 @@ type memoryStore struct {
 	// afterSwap, when set, may lose the reply of a write that has happened.
 	afterSwap func(attempt int) error
 	loadErr   error
-	// spec is the quota's spec as Load returns it.
-	spec *machine.Spec
 }
 
 func newMemoryStore(quotas ...string) *memoryStore {
@@ -49,7 +47,7 @@ func newMemoryStore(quotas ...string) *memoryStore {
 	return store
 }
 
-func (s *memoryStore) Load(ctx context.Context, quota string) (machine.Snapshot, error) {
+func (s *memoryStore) Load(ctx context.Context, quota string, _ machine.Load) (machine.Snapshot, error) {
 	s.mu.Lock()
 	s.loads = append(s.loads, time.Now())
 	s.mu.Unlock()
@@ -58,9 +56,7 @@ func (s *memoryStore) Load(ctx context.Context, quota string) (machine.Snapshot,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	snapshot := s.stored[quota]
-	snapshot.Spec = s.spec
-	return snapshot, s.loadErr
+	return s.stored[quota], s.loadErr
 }
 
 func (s *memoryStore) Swap(ctx context.Context, quota string, previous machine.Version, next ledger.State) (machine.Version, error) {

@@ -35,9 +35,12 @@ func New(client client.Client) *Store {
 	return &Store{client: client}
 }
 
-// Load reads the quota's ledger live, and the version of its spec. Without a
+// Load reads the quota's ledger live and, if asked, the version of its spec. Without a
 // ledger the Snapshot has no Version.
-func (s *Store) Load(ctx context.Context, quota string) (machine.Snapshot, error) {
+func (s *Store) Load(ctx context.Context, quota string, load machine.Load) (machine.Snapshot, error) {
+	if !load.Spec {
+		return s.ledger(ctx, quota)
+	}
 	var snapshot machine.Snapshot
 	var spec machine.Spec
 	group, ctx := errgroup.WithContext(ctx)
@@ -62,7 +65,7 @@ func (s *Store) ledger(ctx context.Context, quota string) (machine.Snapshot, err
 	return Snapshot(object)
 }
 
-// spec reads the quota's metadata: its status may be large.
+// spec reads the quota's metadata: its status may be large. The API server decodes all of it nevertheless.
 func (s *Store) spec(ctx context.Context, quota string) (machine.Spec, error) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuota"))

@@ -282,7 +282,7 @@ func TestLoad(t *testing.T) {
 		"the operator isn't let in": {answer: errForbidden, want: errForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot, err := storeThat(t, test.answer).Load(t.Context(), "team")
+			snapshot, err := storeThat(t, test.answer).Load(t.Context(), "team", machine.Load{Spec: true})
 			if !errors.Is(err, test.want) {
 				t.Errorf("error: got %v, want %v", err, test.want)
 			}
@@ -293,10 +293,28 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// To read the quota costs the API server more than to read the ledger.
+func TestTheSpecIsReadOnlyIfAsked(t *testing.T) {
+	store := New(interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+			if _, isLedger := object.(*quotav1.QuotaLedger); isLedger {
+				return nil
+			}
+			return errForbidden
+		},
+	}))
+	if snapshot, err := store.Load(t.Context(), "team", machine.Load{}); err != nil || snapshot.Spec != nil {
+		t.Errorf("the ledger: got spec %v, error %v", snapshot.Spec, err)
+	}
+	if _, err := store.Load(t.Context(), "team", machine.Load{Spec: true}); !errors.Is(err, errForbidden) {
+		t.Errorf("with the spec: got error %v, want %v", err, errForbidden)
+	}
+}
+
 // An edited ledger is no error: it is replaced, and no charge has to wait for
 // that longer than for a count.
 func TestAnEditedLedgerIsLoadedEmpty(t *testing.T) {
-	got, err := storeThat(t, nil).Load(t.Context(), "team") // it has no checksum
+	got, err := storeThat(t, nil).Load(t.Context(), "team", machine.Load{Spec: true}) // it has no checksum
 	if want := (machine.Snapshot{Edited: true, Spec: &machine.Spec{}}); err != nil || !cmp.Equal(want, got, cmpopts.IgnoreUnexported(ledger.State{})) {
 		t.Errorf("got %+v, error %v, want %+v", got, err, want)
 	}

@@ -44,8 +44,9 @@ type batch struct {
 	count *ledger.Observation
 
 	phase phase
-	// asked is the newest version known when a load began.
-	asked Version
+	// asked is the newest version known when a load began, at askedAt.
+	asked   Version
+	askedAt time.Time
 	// next is the ledger that is being written, and ends the reservations that
 	// end by it.
 	next ledger.State
@@ -99,6 +100,7 @@ func (m *Machine) beginBatch(s situation) {
 	edits := slices.DeleteFunc(slices.Clone(m.queue), func(e *entry) bool { return e.charge != nil })
 	charges := slices.DeleteFunc(m.queue, func(e *entry) bool { return e.charge == nil })
 	if len(edits) > 0 || b.settles || s.parked && (s.fresher || !m.now.Before(s.patience)) {
+		renew(m.parked, m.now)
 		charges, m.parked = append(m.parked, charges...), nil
 	}
 	slices.SortStableFunc(charges, func(a, b *entry) int { return a.arrival - b.arrival })
@@ -133,8 +135,8 @@ func (m *Machine) beginBatch(s situation) {
 // If the write meets a conflict, another replica was first. Every entry is judged
 // again on the ledger that the other replica wrote, seen or read, and at once,
 // because its turn lasts only until that replica writes again. If the write
-// fails, every entry is judged again on a live state, once that can be read, for
-// three seconds at most.
+// fails, every entry is judged again on a live state, once that can be read, until
+// its caller has waited for three seconds.
 func (m *Machine) goOn() {
 	b := m.work
 	if b.isCalling() {
@@ -147,14 +149,23 @@ func (m *Machine) goOn() {
 	case m.rests(b):
 		m.emit(WakeAt{Time: b.restUntil})
 	case b.age == outdated:
-		b.phase, b.asked = loading, m.known.snapshot.Version
-		m.known.gone = false
-		m.emit(Load{})
+		m.load(b)
 	case b.settles && b.count == nil:
 		m.observe(b)
 	default:
 		m.attempt(b)
 	}
+}
+
+// load asks for a live read. Denials rest on the spec's version, too. It isn't read if that was done a moment ago, and all
+// charges are of that version: to read it costs the API server the more, the more namespaces the quota has, and a crowd may be
+// refused all the time.
+func (m *Machine) load(b *batch) {
+	isOld := !m.now.Before(m.known.specRead.Add(specFor))
+	needsSpec := func(e *entry) bool { return e.charge != nil && (isOld || e.isOfOtherSpec(&m.known.spec)) }
+	b.phase, b.asked, b.askedAt = loading, m.known.snapshot.Version, m.now
+	m.known.gone = false
+	m.emit(Load{Spec: slices.ContainsFunc(b.entries, needsSpec)})
 }
 
 // observe asks for the count, unless it was weighed and nothing has changed since.
@@ -181,6 +192,7 @@ func (m *Machine) observe(b *batch) {
 func (m *Machine) rests(b *batch) bool {
 	if b.phase == awaiting && (m.known.snapshot.Version.After(b.base.Version) || !m.now.Before(b.restUntil)) {
 		b.phase, b.began = ready, m.now
+		renew(b.entries, m.now)
 		if m.known.snapshot.Version.After(b.base.Version) {
 			m.catchUp(b)
 		}

@@ -37,6 +37,7 @@
 //   - nothing is granted before the write that reserves it has succeeded;
 //   - nothing is denied on a state that was read before the charge arrived, nor
 //     because of another charge whose write has not succeeded;
+//   - nothing is denied by a spec that was replaced more than a second before that state was read;
 //   - if there is no ledger, or it was edited, everything is undecided and nothing is written, because the charges in
 //     flight are not known;
 //   - each charge is answered once, unless its caller gave up: then it is released;

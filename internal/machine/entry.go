@@ -17,6 +17,8 @@ type entry struct {
 	arrival int
 	// charge is nil for an edit.
 	charge *ledger.Charge
+	// since is when the caller came, or when it last waited for something else than a ledger that fails.
+	since time.Time
 	// patience is until when a denial is withheld.
 	patience time.Time
 	// awaits is the deadline by which others return escrow; zero if the charge has never waited for that. awaitUntil
@@ -31,7 +33,7 @@ type entry struct {
 	doubtful bool
 	// parked: it was denied and has waited for room.
 	parked bool
-	// abandoned: the caller has gone.
+	// abandoned: the caller has gone, or was answered.
 	abandoned bool
 
 	// pending is the decision on the draft that is being written; nil for an edit that
@@ -108,6 +110,17 @@ func (e *entry) patient(now time.Time) bool {
 // deadline is when a charge that can't be granted is denied.
 func (e *entry) deadline() time.Time {
 	return later(e.patience, e.awaitUntil)
+}
+
+// hasCaller reports whether someone waits for the entry.
+func (e *entry) hasCaller() bool { return e.id != 0 && !e.abandoned }
+
+// renew has the callers of entries wait for triedFor again if the ledger fails: until now they waited for room, for escrow or
+// for a write that succeeded.
+func renew(entries []*entry, now time.Time) {
+	for _, e := range entries {
+		e.since = now
+	}
 }
 
 // isOver reports whether the entry is no longer needed.

@@ -137,7 +137,7 @@ func TestNothingIsGrantedInDoubt(t *testing.T) {
 	s.step(ms, charge(2, 100), "answer 2: Granted")
 	s.step(ms, Swapped{Err: errors.New("lost")}, "failed", "wake after 2ms")
 	s.step(ms, charge(3, 100), "wake after 1ms")
-	s.step(ms, Tick{}, "load")
+	s.step(ms, Tick{}, "load the ledger")
 	s.step(ms, Loaded{Snapshot: holding(9, escrowOf("own", 2, false))},
 		"swap 9: used 10, 2 reserved")
 	s.step(ms, charge(4, 100)) // the write that was lost may still happen
@@ -218,6 +218,12 @@ func TestAChangeAwaitsEscrows(t *testing.T) {
 	s.step(20*ms, fence, "wake after 2.18s")
 	s.step(2180*ms, Tick{}, "swap 7: used 10, 1 reserved") // nothing is granted from it any more
 	s.step(ms, written(8), "committed", "answer 1: Granted")
+
+	s = tell(t, escrowing())
+	s.step(0, Seen{Snapshot: holding(7, foreign(2, true))})
+	s.step(20*ms, fence, "wake after 2.18s")
+	s.step(2180*ms, Tick{}, "swap 7: used 10, 1 reserved")
+	s.step(time.Second, Swapped{Err: errNoAnswer}, "failed", "wake after 2ms") // it has waited for the ledger for one second
 }
 
 // The own escrow goes with such a change, and first if another replica's is waited for: that may wait, too.
@@ -315,7 +321,7 @@ func TestARecordThatFailsIsTriedAgain(t *testing.T) {
 	s := taken(t, 100)
 	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
 	s.step(999*ms, Tick{}, "swap 8: used 10, 3 reserved")
-	s.step(ms, Swapped{Err: ErrConflict}, "conflicted", "load")
+	s.step(ms, Swapped{Err: ErrConflict}, "conflicted", "load the ledger")
 	s.step(ms, Loaded{Err: ErrUnreadable}, "failed", "wake after 998ms")
 }
 

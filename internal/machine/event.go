@@ -78,7 +78,7 @@ type Replaced struct{ Snapshot Snapshot }
 type Loaded struct {
 	Snapshot Snapshot
 	// Err is why nothing was read. After ErrUnreadable everybody in the batch is
-	// answered; after any other error it is tried again, for three seconds.
+	// answered; after any other error it is tried again, until a caller has waited for three seconds.
 	Err error
 }
 
@@ -120,9 +120,11 @@ func (End) event()      {}
 // Effect is an action that Step asks for.
 type Effect interface{ effect() }
 
-// Load asks for a live read of the ledger and of the version of the quota's spec. The
-// reply is Loaded.
-type Load struct{}
+// Load asks for a live read of the ledger. The reply is Loaded.
+type Load struct {
+	// Spec: the version of the quota's spec is read, too.
+	Spec bool
+}
 
 // Swap asks for a compare-and-swap of the ledger. The reply is Swapped.
 type Swap struct {
@@ -200,7 +202,7 @@ var (
 	// ErrRejected says that the API server won't store a ledger because of its
 	// content.
 	ErrRejected = errors.New("the ledger can't be stored so")
-	// ErrStore is the answer when calls have failed for three seconds.
+	// ErrStore is the answer to a caller that has waited for three seconds when a call fails.
 	ErrStore = errors.New("its ledger can't be read or written")
 	// ErrUnreadable says that this process can't understand the ledger, and never
 	// will: callers needn't wait.

@@ -18,8 +18,8 @@ const (
 	// shortRest bounds them while callers wait. With pauses of up to a second there were some eleven attempts in triedFor,
 	// too few if two calls in five fail.
 	shortRest = 250 * time.Millisecond
-	// triedFor is how long a batch is tried whose calls fail. Callers must hear
-	// of it before their own time is up.
+	// triedFor is how long a caller waits for a ledger that fails, in whichever batches, and how long a batch is tried whose
+	// calls fail. Callers must hear of it before their own time is up.
 	triedFor = 3 * time.Second
 	// releasedFor is how long the machine tries to release the reservations that
 	// a batch may have made.
@@ -29,44 +29,63 @@ const (
 // failed takes the error of a call that may succeed later.
 func (m *Machine) failed(b *batch, err error) {
 	m.emit(Failed{Err: err})
-	until := b.began.Add(triedFor)
-	if !m.now.Before(until) {
-		m.abandonBatch(b, fmt.Errorf("%w: %w", ErrStore, err))
-		return
+	for _, entry := range slices.Concat(b.entries, m.queue) {
+		if entry.hasCaller() && !m.now.Before(entry.since.Add(triedFor)) {
+			m.failEntry(entry, fmt.Errorf("%w: %w", ErrStore, err))
+		}
 	}
-	longest := longestRest
-	if slices.ContainsFunc(b.entries, func(e *entry) bool { return e.id != 0 && !e.abandoned }) {
-		longest = shortRest
+	m.tryAgain(b)
+}
+
+// tryAgain has a batch rest before its next call, which is made at the end of a caller's time at the latest.
+func (m *Machine) tryAgain(b *batch) {
+	until, longest := b.began.Add(triedFor), longestRest
+	for _, entry := range slices.Concat(b.entries, m.queue) {
+		if entry.hasCaller() {
+			until, longest = earlier(until, entry.since.Add(triedFor)), shortRest
+		}
+	}
+	if !m.now.Before(until) {
+		m.abandonBatch(b)
+		return
 	}
 	m.rest = min(max(2*m.rest, firstRest), longest)
 	b.phase, b.restUntil = resting, earlier(m.now.Add(m.rest), until)
 }
 
-// abandonBatch answers every caller, and leaves to later batches the work that
-// must be done all the same.
-func (m *Machine) abandonBatch(b *batch, err error) {
-	m.failBatch(b, err)
-	for _, entry := range b.entries {
-		if entry.id == 0 && !entry.abandoned {
-			m.enqueue(entry)
-		}
+// hurry shortens the pause of a batch that fails, because a caller waits by now.
+func (m *Machine) hurry(added *entry) {
+	if m.work != nil && m.work.phase == resting && added.hasCaller() {
+		m.work.restUntil = earlier(m.work.restUntil, m.now.Add(shortRest))
 	}
+}
+
+// abandonBatch leaves to later batches the work that must be done all the same, and the callers whose time isn't over.
+func (m *Machine) abandonBatch(b *batch) {
+	m.work = nil
+	m.putBack(slices.DeleteFunc(b.entries, func(e *entry) bool { return e.abandoned }))
 	if b.settles {
 		m.settling.weigh(m.now, true)
 	}
 }
 
-// failBatch answers every caller, and releases the reservations that the batch
-// may have made for them.
+// failBatch answers every caller.
 func (m *Machine) failBatch(b *batch, err error) {
 	m.work = nil
 	for _, entry := range b.entries {
-		m.fail(entry, err)
-		// If the caller has gone, its reservation is released already.
-		if entry.doubtful && entry.reserves() && !entry.abandoned {
-			m.release(entry.charge.Reservation.Key(), m.now.Add(releasedFor))
-		}
+		m.failEntry(entry, err)
 	}
+}
+
+// failEntry answers a caller, and releases the reservation that a lost write may have made for it. The entry is dropped by its
+// batch or, if it is in the queue, by the next one.
+func (m *Machine) failEntry(e *entry, err error) {
+	m.fail(e, err)
+	// If the caller has gone, its reservation is released already.
+	if e.doubtful && e.reserves() && !e.abandoned {
+		m.release(e.charge.Reservation.Key(), m.now.Add(releasedFor))
+	}
+	e.abandoned = true
 }
 
 // rejected is called when the API server won't store the content of a write. It
@@ -85,7 +104,8 @@ func (m *Machine) rejected(b *batch, err error) {
 	switch half := (len(b.entries) + 1) / 2; {
 	case len(b.entries) == 0:
 		b.settles = true
-		m.failed(b, err)
+		m.emit(Failed{Err: err})
+		m.tryAgain(b)
 		return
 	case settled:
 	case len(b.entries) == 1:

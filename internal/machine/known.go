@@ -23,6 +23,9 @@ type known struct {
 	// before is the value of foreign before that.
 	before time.Time
 	doubt  doubt
+	// spec is the version of the quota's spec when it was last read. That read began at specRead; zero for never.
+	spec     Spec
+	specRead time.Time
 	// gone: since the call under way began, a watch has shown that there is no
 	// ledger. The reply to the call may be of a ledger from before that.
 	gone bool

@@ -118,7 +118,7 @@ func (m *Machine) charge(event Charge) {
 		kind = probing
 	}
 	m.arrivals++
-	added := &entry{id: event.ID, kind: kind, arrival: m.arrivals, charge: &event.Charge, patience: event.Patience}
+	added := &entry{id: event.ID, kind: kind, arrival: m.arrivals, since: m.now, charge: &event.Charge, patience: event.Patience}
 	if m.lacksRoom(added) {
 		m.park(added)
 		return
@@ -152,7 +152,7 @@ func (m *Machine) edit(event Edit) {
 	if event.Written {
 		kind = proving
 	}
-	m.enqueue(&entry{id: event.ID, kind: kind, change: event.Change, until: event.Until})
+	m.enqueue(&entry{id: event.ID, kind: kind, since: m.now, change: event.Change, until: event.Until})
 }
 
 func (m *Machine) enqueue(added *entry) {
@@ -164,6 +164,7 @@ func (m *Machine) enqueue(added *entry) {
 	if added.charge != nil {
 		m.charges++
 	}
+	m.hurry(added)
 }
 
 // cancel forgets a charge whose caller has gone, and takes its reservation back:
@@ -265,13 +266,13 @@ func (m *Machine) answer(e *entry) {
 	if e.parked && e.granted() {
 		m.relieved.note(m.now)
 	}
-	if e.id != 0 && !e.abandoned {
+	if e.hasCaller() {
 		m.emit(Answer{ID: e.id, Decision: e.pending})
 	}
 }
 
 func (m *Machine) fail(e *entry, err error) {
-	if e.id != 0 && !e.abandoned {
+	if e.hasCaller() {
 		m.emit(Answer{ID: e.id, Err: err})
 	}
 }

@@ -109,6 +109,9 @@ func (s *story) step(after time.Duration, event Event, want ...string) {
 func (s *story) words(effect Effect) string {
 	switch effect := effect.(type) {
 	case Load:
+		if !effect.Spec {
+			return "load the ledger"
+		}
 		return "load"
 	case Swap:
 		used := effect.Next.Used
@@ -241,6 +244,37 @@ func TestAChargeWhosePatienceEndsDuringAWriteIsNotDeniedWithoutALook(t *testing.
 	s.step(ms, Loaded{Snapshot: fresh}, "answer 3: Undecided")
 }
 
+// A crowd is refused all the time, and to read the spec's version costs the API server much.
+func TestDenialsWithinASecondShareALookAtTheSpec(t *testing.T) {
+	s := tell(t, Options{Pace: 40 * ms})
+	full := stored(7, 1)
+	full.Spec = &Spec{Quota: "team", Generation: 1}
+	without := stored(7, 1)
+	s.step(0, Seen{Snapshot: full})
+	s.step(0, charge(1, 1), "load")
+	s.step(5*ms, Loaded{Snapshot: full}, "answer 1: Denied")
+	s.step(994*ms, charge(2, 1), "load the ledger")
+	s.step(ms, Loaded{Snapshot: without}, "answer 2: Denied")
+	s.step(40*ms, charge(3, 1), "load") // a second after that look began
+	s.step(ms, Loaded{Snapshot: full}, "answer 3: Denied")
+
+	edited := func(id RequestID) Charge {
+		edited := charge(id, 1)
+		edited.Charge.Limits.Generation = 2
+		return edited
+	}
+	s.step(40*ms, edited(4), "load") // of a spec that the look didn't find
+	full.Spec = &Spec{Quota: "team", Generation: 2}
+	s.step(ms, Loaded{Snapshot: full}, "answer 4: Denied")
+	s.step(40*ms, charge(5, 1), "load")
+	s.step(ms, Loaded{Snapshot: full}, "answer 5: Undecided")
+
+	s.step(40*ms, edited(6), "load the ledger")
+	s.step(ms, Loaded{Err: errors.New("no answer")}, "failed", "wake after 2ms")
+	s.step(2*ms, Tick{}, "load the ledger")
+	s.step(ms, Loaded{Snapshot: without}, "answer 6: Denied")
+}
+
 func TestALostReplyIsReadBeforeAnythingElse(t *testing.T) {
 	s := tell(t, Options{})
 	s.step(0, charge(1, 1), "load")
@@ -339,7 +373,7 @@ func TestASettleIsNotLostWithALedgerThatIsReplacedMeanwhile(t *testing.T) {
 	s.counting = true
 	s.step(0, Seen{Snapshot: stored(7, 0)}, "observe 0")
 	s.step(0, Observed{Observation: counted(3, 5)}, "swap 7: used 3, 0 reserved")
-	s.step(ms, Swapped{Err: ErrConflict}, "conflicted", "load")
+	s.step(ms, Swapped{Err: ErrConflict}, "conflicted", "load the ledger")
 	s.step(ms, Seen{Snapshot: edited})
 	s.step(ms, Replaced{Snapshot: stored(9, 0)})
 	s.step(ms, Loaded{Snapshot: edited}, "observe 0")

@@ -36,6 +36,9 @@ const (
 	freedPaces = 2
 	// idlePaces is how many paces a settle waits that changes no answer: far from every limit.
 	idlePaces = 25
+	// specFor is how long the version of the spec that was read serves for denials by that same version: less than the two
+	// seconds in which a change of a quota binds.
+	specFor = time.Second
 	// weighEvery is how often at most it is found out whether a settle may wait.
 	weighEvery = 5 * time.Millisecond
 	// weighIdly is the same while every limit is far.

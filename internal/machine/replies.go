@@ -105,6 +105,9 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 			return
 		}
 		b.base, b.age, b.count = event.Snapshot, live, nil
+		if spec := event.Snapshot.Spec; spec != nil {
+			m.known.spec, m.known.specRead = *spec, b.askedAt
+		}
 		m.known.forgetIfGone(event.Snapshot.Version)
 		if m.known.snapshot.Version != before {
 			m.settling.weigh(m.now, true) // the watch will show nothing newer
@@ -149,6 +152,7 @@ func (m *Machine) committed(b *batch, event Swapped) {
 	m.known.wrote(written)
 	m.escrow.see(m.now, b.next)
 	m.lastWrite = event.Took
+	renew(m.queue, m.now)
 	if b.changesCount() || b.next.Asked > b.base.State.Asked {
 		m.settling.weigh(m.now, true)
 	}
@@ -176,7 +180,7 @@ func (b *batch) granted() []ledger.Charge {
 
 // catchUp takes ledgers that were seen since the batch was judged, if any were.
 // Some writes may not have been seen yet: the swap finds that out. A ledger that
-// is newer than a fresh one is fresh, too, and the spec was read when that was.
+// is newer than a fresh one is fresh, too. If the spec was read with that one, it still holds.
 func (m *Machine) catchUp(b *batch) {
 	spec := b.base.Spec
 	b.count = nil

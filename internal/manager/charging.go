@@ -62,11 +62,11 @@ type proved struct {
 }
 
 // Load implements driver.Store.
-func (p proved) Load(ctx context.Context, quota string) (machine.Snapshot, error) {
+func (p proved) Load(ctx context.Context, quota string, load machine.Load) (machine.Snapshot, error) {
 	if err := p.contact.Await(ctx); err != nil {
 		return machine.Snapshot{}, err
 	}
-	loaded, err := p.Store.Load(ctx, quota)
+	loaded, err := p.Store.Load(ctx, quota, load)
 	p.history.Saw(loaded.Version.ResourceVersion)
 	return loaded, err
 }

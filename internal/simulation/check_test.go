@@ -193,6 +193,9 @@ func (w *world) isMember(n, q int, uid types.UID, since uint64) bool {
 // believed is how long a live read of a namespace serves for denials.
 const believed = 5 * time.Second
 
+// looksEvery is how long a look at a spec's version serves for denials.
+const looksEvery = time.Second
+
 // wasMember reports whether a namespace has been a quota's at this time, or later.
 func (w *world) wasMember(n, q int, at time.Time) (member bool) {
 	for _, change := range w.namespaces.changes {
@@ -355,8 +358,11 @@ func (w *world) checkRefusal(r *request, decision ledger.Decision) {
 		w.counts.denied++
 		q := slices.Index(w.vocabulary.quotas[:], decision.Quota)
 		w.enforces(q)
-		if w.enforced[q] < r.revision {
+		if w.enforced[q].Before(r.begun.Add(-looksEvery)) {
 			w.failf("request %d was denied by quota %s, which only audits", r.id, decision.Quota)
+		}
+		if looked := r.charging.reply.looked; looked.Before(r.begun.Add(-looksEvery)) {
+			w.failf("request %d was denied by a version of the spec of quota %s that was read %v before", r.id, decision.Quota, r.begun.Sub(looked))
 		}
 		if !w.wasMember(r.namespace, q, r.begun.Add(-believed)) {
 			w.failf("request %d was denied by quota %s, which its namespace had left before", r.id, decision.Quota)
@@ -528,6 +534,6 @@ func (w *world) report(d *driver, effect machine.Effect) {
 func (w *world) enforces(q int) {
 	quota, ledger := w.quotas.newest[q], w.ledgers.newest[q]
 	if quota != nil && (!quota.audits || ledger != nil && ledger.snapshot.State.Fence.Generation != 0) {
-		w.enforced[q] = w.revision
+		w.enforced[q] = w.now
 	}
 }

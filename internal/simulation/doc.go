@@ -49,7 +49,7 @@
 // a leader may know of use that the ledger lacks for 110 ms at most.
 //
 // A quota whose mode is Audit has no limit, and denies nothing unless its mode, or a fence, was
-// another since the request began. A request that it can't decide is let pass, and counts as use
+// another within a second before the request began, or since. A request that it can't decide is let pass, and counts as use
 // about which the operator was not asked.
 //
 // In a cluster that is left alone, no request is denied room that has been free for 400 ms, and
@@ -86,8 +86,9 @@
 //
 // In a cluster that is left alone, no replacement is denied room that hard and surge have had for 400 ms.
 //
-// A denial rests on a live look at the spec's version. So the fence of a lowered surge matters only to a request that one quota
-// denies, that is then proved to be a replacement, and that is charged to another quota whose edit this replica has not seen.
+// A denial rests on a look at the spec's version that is a second old at most. So the fence of a lowered surge matters to a
+// request that a quota denies, that is then proved to be a replacement, and that is charged to a quota whose edit this replica
+// has not seen.
 //
 // # The parts
 //

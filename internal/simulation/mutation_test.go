@@ -69,6 +69,8 @@ type mutation struct {
 	noModeFence bool
 	// enforcesAll: limits that only advise are enforced.
 	enforcesAll bool
+	// rarelyLooks: a spec's version is read every ten seconds at most.
+	rarelyLooks bool
 	// byWriter: that ends sooner by the time that its writer stored.
 	byWriter aged
 	// silent: it is not reported that a ledger does not take the count.

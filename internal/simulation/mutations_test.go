@@ -54,6 +54,7 @@ func mutations() map[string]struct {
 		"a fence doesn't bind limits that only advise":             {mutation{modes: true, noModeFence: true}, 3000},
 		"limits that only advise are enforced":                     {mutation{modes: true, enforcesAll: true}, 3000},
 		"a denial is answered without a look at the namespace":     {mutation{deniesUnseen: true, first: 2000}, 3000},
+		"a denial rests on a spec's version of seconds before":     {mutation{rarelyLooks: true}, 3000},
 		"nothing that needs time is waited for":                    {mutation{impatient: true}, 3000},
 		"a quota that refuses is waived if it can't decide":        {mutation{waivesAll: true}, 3000},
 		"nobody hears that a ledger doesn't take the count":        {mutation{silent: true, theme: 10, first: 3000}, 3000},

@@ -236,8 +236,8 @@ type driver struct {
 	last     machine.RequestID
 	// observed is the last count that was shown since the last write.
 	observed *observed
-	// read is when a load last took effect.
-	read time.Time
+	// read is when a load last took effect, and looked when one that read the spec did.
+	read, looked time.Time
 	// untaken: the machine reported that its ledger does not take the count. refuses is since when the ledger at
 	// version leaves every charge undecided all the same.
 	untaken bool
@@ -263,8 +263,8 @@ type waiter struct {
 type reply struct {
 	came   bool
 	answer machine.Answer
-	// read is when the answering driver last read the ledger.
-	read time.Time
+	// read is when the answering driver last read the ledger, and looked when it last read the spec.
+	read, looked time.Time
 }
 
 // call is a read or write of a ledger that is under way.
@@ -279,6 +279,8 @@ type call struct {
 	// observed is the count by which the write settles.
 	observed *observed
 	reader   *driver
+	// spec: the version of the quota's spec is read, too.
+	spec bool
 }
 
 func (d *driver) step(event machine.Event) {
@@ -300,7 +302,7 @@ func (d *driver) step(event machine.Event) {
 			d.observed = nil
 			d.step(machine.Observed{Observation: d.observe(effect)})
 		case machine.Load:
-			d.call = &call{quota: d.quota, replica: d.replica.id, began: d.replica.world.now, reader: d}
+			d.call = &call{quota: d.quota, replica: d.replica.id, began: d.replica.world.now, reader: d, spec: effect.Spec && !d.remembers()}
 		case machine.Swap:
 			d.beginSwap(effect)
 		case machine.WakeAt:
@@ -320,6 +322,12 @@ func (d *driver) beginSwap(swap machine.Swap) {
 	if w.mutation.answersEarly {
 		w.answerEarly(d, swap.Next)
 	}
+}
+
+// remembers reports whether, by a mutation, the machine isn't told a spec's version because it was some seconds before.
+func (d *driver) remembers() bool {
+	w := d.replica.world
+	return w.mutation.rarelyLooks && !d.looked.IsZero() && w.now.Sub(d.looked) < 10*time.Second
 }
 
 // sleepUntil sets the timer, unless it fires before anyway.
@@ -348,7 +356,7 @@ func (d *driver) tick() {
 func (d *driver) answer(answer machine.Answer) {
 	for i, waiter := range d.waiting {
 		if waiter.id == answer.ID {
-			*waiter.answer = reply{came: true, answer: answer, read: d.read}
+			*waiter.answer = reply{came: true, answer: answer, read: d.read, looked: d.looked}
 			d.waiting = append(d.waiting[:i:i], d.waiting[i+1:]...)
 			// From the escrow that was taken meanwhile, if no write has reserved it.
 			if r := waiter.request; r != nil && ledger.IsGranted(answer.Decision) && r.granted[d.quota] == nil && d.holdsEscrow() {
@@ -399,9 +407,8 @@ func (w *world) take(c *call) {
 		if ledger := w.ledgers.newest[c.quota]; ledger != nil {
 			snapshot = ledger.snapshot
 		}
-		snapshot.Spec = &machine.Spec{}
-		if quota := w.quotas.newest[c.quota]; quota != nil {
-			*snapshot.Spec = machine.Spec{Quota: quota.uid, Generation: quota.generation}
+		if c.spec {
+			snapshot.Spec, c.reader.looked = w.specOf(c.quota), w.now
 		}
 		c.reader.read = w.now
 		c.result = machine.Loaded{Snapshot: snapshot}
@@ -413,6 +420,14 @@ func (w *world) take(c *call) {
 		w.include(before, c.observed)
 	}
 	c.result = machine.Swapped{Version: version, Err: err}
+}
+
+// specOf returns the stored version of a quota's spec.
+func (w *world) specOf(quota int) *machine.Spec {
+	if stored := w.quotas.newest[quota]; stored != nil {
+		return &machine.Spec{Quota: stored.uid, Generation: stored.generation}
+	}
+	return &machine.Spec{}
 }
 
 // lost is the reply to a call of which nothing is known.

@@ -81,7 +81,7 @@ func (w *world) restore(slips bool) {
 	w.room = [maxQuotas]room{}
 	w.recount()
 	for q := range maxQuotas {
-		w.enforced[q] = w.revision
+		w.enforced[q] = w.now
 	}
 	for _, replica := range w.replicas {
 		if replica.alive && w.mutation.outlives {

@@ -232,7 +232,8 @@ func themes() []func(*shape) {
 			}
 			s.quotas = 1
 		},
-		// Surges go up and down, and replicas hear of it late. A quota that denies a charge is known to be behind. So the surge
+		// Surges go up and down, and replicas hear of it late. A quota that denies a charge
+		// is known to be behind, unless its version was read a moment ago. So the surge
 		// of one matters if another one denies, and leads to the proof.
 		func(s *shape) {
 			only(s, map[action]int{

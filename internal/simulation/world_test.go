@@ -79,8 +79,8 @@ type world struct {
 	room [maxQuotas]room
 	// lost is when each quota lost a ledger last.
 	lost [maxQuotas]time.Time
-	// enforced is the last revision at which a quota, or a fence of it, refused something.
-	enforced [maxQuotas]uint64
+	// enforced is when a quota, or a fence of it, last refused something.
+	enforced [maxQuotas]time.Time
 	// remembers: the past is remembered, and written stands for all writes in it.
 	remembers bool
 	written   uint64

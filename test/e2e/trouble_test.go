@@ -17,6 +17,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
@@ -70,7 +71,7 @@ var _ = Describe("A ledger that does not take the count", func() {
 		eventuallyUses(ctx, quota, "pods=1")
 		store := ledgerstore.New(api)
 		Eventually(ctx, func(ctx context.Context) error {
-			known, err := store.Load(ctx, quota.Name)
+			known, err := store.Load(ctx, quota.Name, machine.Load{})
 			if err != nil {
 				return err
 			}

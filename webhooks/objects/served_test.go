@@ -164,7 +164,7 @@ type ledgers struct {
 	stored  map[string]machine.Snapshot
 }
 
-func (l *ledgers) Load(ctx context.Context, quota string) (machine.Snapshot, error) {
+func (l *ledgers) Load(ctx context.Context, quota string, load machine.Load) (machine.Snapshot, error) {
 	if l.stuck {
 		<-ctx.Done()
 		return machine.Snapshot{}, ctx.Err()
@@ -180,7 +180,9 @@ func (l *ledgers) Load(ctx context.Context, quota string) (machine.Snapshot, err
 	if snapshot.State.Counted, err = l.counted(ctx); err != nil {
 		return machine.Snapshot{}, err
 	}
-	snapshot.Spec = &machine.Spec{Quota: object.UID, Generation: object.Generation}
+	if load.Spec {
+		snapshot.Spec = &machine.Spec{Quota: object.UID, Generation: object.Generation}
+	}
 	return snapshot, nil
 }
 

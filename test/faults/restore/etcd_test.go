@@ -17,6 +17,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/faults/load"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
@@ -211,7 +212,7 @@ func (r *restored) writeLost(ctx context.Context, team string) {
 	r.unprotect(ctx)
 	store := ledgerstore.New(r.api)
 	Eventually(ctx, func(ctx context.Context) error {
-		current, err := store.Load(ctx, team)
+		current, err := store.Load(ctx, team, machine.Load{})
 		if err != nil {
 			return err
 		}
