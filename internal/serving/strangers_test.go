@@ -209,7 +209,7 @@ func TestTheServerWaitsAsLongForTheFirstRequest(t *testing.T) {
 		caller := tls.Client(far, &tls.Config{InsecureSkipVerify: true})
 		defer func() {
 			close(listener.next)
-			_, _ = server.Close(), far.Close()
+			_, _ = far.Close(), server.Close()
 			<-ended
 		}()
 		if err := caller.HandshakeContext(t.Context()); err != nil {
