@@ -17,7 +17,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
-var _ = Describe("Large objects", func() {
+// Serial, because it keeps both cores busy: beside other specs, a call may take the ten seconds that the API server gives a
+// webhook.
+var _ = Describe("Large objects", Serial, func() {
 	It("are all answered by the quota, and small ones meanwhile", func(ctx SpecContext) {
 		const size, room, requests = 1_300_000, 10, 16
 		team := newTeam()

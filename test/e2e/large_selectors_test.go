@@ -22,8 +22,10 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
-var _ = Describe("Selectors that are too large for the webhook configuration", func() {
-	const soon = 90 * time.Second // with the race detector, beside other specs, on slow cores
+// Serial, because it keeps both cores busy: beside other specs, creating such a quota may take the ten seconds that the
+// API server gives a webhook.
+var _ = Describe("Selectors that are too large for the webhook configuration", Serial, func() {
+	const soon = 90 * time.Second // on slow cores
 
 	It("are widened: each quota is enforced, and the token and the certificate are replaced", longest, func(ctx SpecContext) {
 		own, _ := suite.Start(ctx, harness.Options{})
@@ -69,7 +71,7 @@ var _ = Describe("Selectors that are too large for the webhook configuration", f
 			quotas, each int
 		}{{"thousand", 24, 1000}, {"most", 1, 13_000}, {"many", 30, 800}} {
 			var creating errgroup.Group
-			creating.SetLimit(10)
+			creating.SetLimit(4)
 			for i := range of.quotas {
 				names := make([]string, 0, of.each)
 				for j := range of.each {

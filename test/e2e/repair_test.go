@@ -36,7 +36,8 @@ const (
 // webhookConfiguration is what is edited here.
 type webhookConfiguration = admissionregistrationv1.ValidatingWebhookConfiguration
 
-var _ = Describe("A webhook configuration that somebody edits", func() {
+// Serial, because what runs beside it would delay the repairs, too.
+var _ = Describe("A webhook configuration that somebody edits", Serial, func() {
 	It("is repaired within two seconds of each of six edits and a deletion in ten seconds", func(ctx SpecContext) {
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("configmaps", "0"))
