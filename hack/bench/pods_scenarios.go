@@ -126,7 +126,11 @@ func takeTurns(
 // variants of its first turns would be ahead.
 func (w *podsWorld) age(ctx context.Context, turn time.Duration) error {
 	const clients = 100
-	_, err := w.turn(ctx, variantAllow, setup{namespaces: clients}, load{clients: clients, namespaces: clients, duration: ageTurns * turn})
+	l := load{clients: clients, namespaces: clients, duration: ageTurns * turn}
+	err := w.during(ctx, variantAllow, setup{namespaces: clients}, clients, func(running *running) error {
+		_, err := l.apply(ctx, w, &meter{world: w, running: running, quick: true})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("the turn that isn't measured: %w", err)
 	}
