@@ -22,8 +22,8 @@ type Facts struct {
 
 	// Last is the last Action.
 	Last Action
-	// Deadline ends the request if it is still Lenient then; zero for none.
-	Deadline time.Time
+	// Began is when the look began that began the request, and Deadline ends it if it is still Lenient then; zero for none.
+	Began, Deadline time.Time
 	// Covering are the quotas that the last Look found, and ChargedTo those that the last Charge was of.
 	Covering, ChargedTo []Quota
 	// Outcome is that of the last charge, or of a look that failed.
@@ -104,7 +104,7 @@ func (w Waivers) Of(quota ledger.Basis) Waived {
 // Looked takes the quotas that a Look found, or its error.
 func (f *Facts) Looked(look Action, found []Quota, err error) {
 	if look.Look == Begin {
-		*f = Facts{Deadline: look.Until, Proved: f.Proved, Replaces: f.Replaces}
+		*f = Facts{Began: f.Now, Deadline: look.Until, Proved: f.Proved, Replaces: f.Replaces}
 	}
 	f.Last, f.Covering = look, found
 	if err != nil {
@@ -112,8 +112,12 @@ func (f *Facts) Looked(look Action, found []Quota, err error) {
 	}
 }
 
-// Charged takes the outcome of a Charge that ended now.
-func (f *Facts) Charged(charge Action, outcome Outcome, now time.Time) {
+// Charged takes the outcome of a Charge that ended now, and reports whether it counts: if not, the one before stands.
+func (f *Facts) Charged(charge Action, outcome Outcome, now time.Time) (counts bool) {
+	if charge.Repeats && outcome.Failure == Failed && !now.Before(charge.Until) {
+		f.Last, f.Again = charge, true
+		return false
+	}
 	waives := f.Last.Look == Specs && f.isUnchanged()
 	f.Again = f.Last.Look != Begin && f.Last.Look != Specs
 	f.Last, f.ChargedTo, f.Outcome, f.Waivers, f.Unwritten = charge, f.Covering, outcome, charge.Waivers, ""
@@ -124,8 +128,9 @@ func (f *Facts) Charged(charge Action, outcome Outcome, now time.Time) {
 	case advisory:
 		f.Patience = now.Add(AdvisoryWait)
 	default:
-		f.Patience = now.Add(CountWait)
+		f.Patience = later(f.Began.Add(CountWait), now.Add(ChargeWait))
 	}
+	return true
 }
 
 // Found takes the result of a Prove.

@@ -11,10 +11,12 @@ import (
 )
 
 const (
-	// CountWait is how long a request waits for a quota that is being counted.
+	// CountWait is how long a request waits in all for a quota that is being counted, and for objects that are about to appear.
 	CountWait = 3 * time.Second
 	// Poll is how often it looks meanwhile.
 	Poll = 50 * time.Millisecond
+	// ChargeWait is how long it waits for that after its first charge at least, and how long another charge may take.
+	ChargeWait = time.Second
 	// AdvisoryWait is how long a request waits for a quota that can't decide and refuses nothing.
 	AdvisoryWait = 500 * time.Millisecond
 	// LenientWait is how long a request waits in all if nothing refuses it: a little longer than package driver waits for
@@ -32,9 +34,11 @@ type Action struct {
 	// Look is the Reading of a Look, and AtLeast the resourceVersion up to which the namespace must be known then.
 	Look    Reading
 	AtLeast uint64
-	// Waivers are those of a Charge. Asks: it asks the ledgers to count namespaces that joined.
+	// Waivers are those of a Charge. Asks: it asks the ledgers to count namespaces that joined. Repeats: it is the same as the
+	// last one, whose outcome stands if it doesn't end in time.
 	Waivers Waivers
 	Asks    bool
+	Repeats bool
 	// Quota is the one to Check.
 	Quota string
 	// Late: an Answer is given though the quota that couldn't decide might in time.
@@ -89,6 +93,13 @@ func Next(f Facts) Action {
 // earlier returns the earlier time; zero is no time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
 		return b
 	}
 	return a
@@ -149,6 +160,9 @@ func (f *Facts) looked() Action {
 		charge.Waivers = f.waive()
 	case f.restsOnSpecs():
 		return f.conclude()
+	case !f.lacks(ledger.StaleNamespaces):
+		// On a machine that is busy, the request's time may end in it, and nobody would be told what is known by now.
+		charge.Repeats, charge.Until = true, later(f.Patience, f.Now.Add(ChargeWait))
 	}
 	return charge
 }
@@ -159,7 +173,7 @@ func (f *Facts) charged() Action {
 	switch {
 	case f.restsOnSpecs():
 		return f.look()
-	case f.Now.After(f.Patience) && !f.lacks(ledger.StaleNamespaces):
+	case !f.Now.Before(f.Patience) && !f.lacks(ledger.StaleNamespaces):
 		return f.conclude()
 	case f.Again:
 		return Action{Do: Wait, Until: f.Now.Add(Poll)}

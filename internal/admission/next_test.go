@@ -62,8 +62,9 @@ type story struct {
 	// finds are the quotas of each look, and outcomes those of the charges; the last ever after.
 	finds    [][]Quota
 	outcomes []Outcome
-	// takes is how long each look and charge takes, unless it ends early.
-	takes time.Duration
+	// takes is how long each look and charge takes, unless it ends early, and again how long charges after the first take; zero
+	// for the same.
+	takes, again time.Duration
 	// blind: looks fail from this one on. unwritten is what a Check finds.
 	blind     int
 	unwritten string
@@ -86,8 +87,11 @@ func (s story) run() (actions []string, facts Facts, took time.Duration) {
 		action := Next(facts)
 		actions = append(actions, action.String())
 		takes := s.takes
-		if action.Do == Prove {
+		switch {
+		case action.Do == Prove:
 			takes = s.proves
+		case action.Do == Charge && charges > 0 && s.again > 0:
+			takes = s.again
 		}
 		cut := !action.Until.IsZero() && action.Until.Before(now.Add(takes))
 		if now = now.Add(takes); cut || action.Do == Wait {
@@ -131,9 +135,9 @@ func TestNext(t *testing.T) {
 		"a denial rests on a look at the namespace":                                 {outcomes: []Outcome{denied()}, want: "begin, charge, namespace, answer"},
 		"a denial by quotas that don't cover the namespace any more isn't answered": {finds: [][]Quota{{a}, {b}}, outcomes: []Outcome{denied(), granted()}, want: "begin, charge, namespace, charge, answer"},
 		"a denial by another version of the spec isn't answered":                    {finds: [][]Quota{{a}, {newer}}, outcomes: []Outcome{denied()}, want: "begin, charge, namespace, charge, namespace, answer"},
-		"a denial after patience has ended rests on a look at the namespace":        {outcomes: []Outcome{joins, denied()}, takes: CountWait, want: "begin, charge, memory at 7, charge, namespace, answer"},
+		"a denial after patience has ended rests on a look at the namespace":        {outcomes: []Outcome{joins, denied()}, takes: CountWait / 3, want: "begin, charge, memory at 7, charge, namespace, answer"},
 		"a namespace that joins is waited for, and the ledger asked to count it":    {outcomes: []Outcome{joins, joins, granted()}, want: "begin, charge, memory at 7, charge, wait, memory at 7, charge asking, answer", at: Poll},
-		"patience with a count ends":                                                {outcomes: []Outcome{lacks(ledger.NotCounted)}, takes: time.Second, want: "begin, charge, quotas, charge, wait, quotas, charge, answer", at: 6*time.Second + Poll},
+		"patience with a count ends":                                                {outcomes: []Outcome{lacks(ledger.NotCounted)}, takes: 700 * time.Millisecond, want: "begin, charge, quotas, charge, wait, quotas, charge, answer", at: 6*700*time.Millisecond + Poll},
 		"a replica that is behind looks after patience has ended":                   {outcomes: []Outcome{lacks(ledger.StaleNamespaces), lacks(ledger.StaleNamespaces), granted()}, takes: CountWait, want: "begin, charge, memory at 7, charge, wait, memory at 7, charge, answer", at: 5*CountWait + Poll + CountWait},
 		"objects that are about to appear are waited for":                           {outcomes: []Outcome{{Decision: ledger.Withheld{}}, {Decision: ledger.Withheld{}}, granted()}, want: "begin, charge, memory, charge, wait, memory, charge, answer", at: Poll},
 		"an invalid spec needs no time":                                             {outcomes: []Outcome{lacks(ledger.InvalidSpec)}, want: "begin, charge, quotas, answer"},
@@ -149,15 +153,15 @@ func TestNext(t *testing.T) {
 		"a quota that refuses nothing is waited for, then charged unjudged": {finds: [][]Quota{{auditing}}, outcomes: []Outcome{counts, counts, granted()}, takes: AdvisoryWait, want: "begin, charge, quotas, charge, specs, charge unjudged a, answer", at: 6 * AdvisoryWait},
 		"a quota that can't reserve it isn't charged":                       {finds: [][]Quota{{auditing}}, outcomes: []Outcome{counts, counts, counts, granted()}, takes: AdvisoryWait, want: "begin, charge, quotas, charge, specs, charge unjudged a, specs, charge without a, answer", remarks: "a NotCounted", at: 8 * AdvisoryWait},
 		"an invalid quota that refuses nothing isn't charged":               {finds: [][]Quota{{auditing}}, outcomes: []Outcome{unenforced("a", ledger.InvalidSpec), granted()}, want: "begin, charge, quotas, specs, charge without a, answer", remarks: "a InvalidSpec"},
-		"a quota isn't waived if a fence binds":                             {finds: [][]Quota{{auditing}}, outcomes: []Outcome{lacks(ledger.StaleLimits)}, takes: 2 * time.Second, want: "begin, charge, quotas, charge, answer", at: 8 * time.Second},
+		"a quota isn't waived if a fence binds":                             {finds: [][]Quota{{auditing}}, outcomes: []Outcome{lacks(ledger.StaleLimits)}, takes: 2 * time.Second, want: "begin, charge, quotas, charge, answer", at: 7 * time.Second},
 		"a waiver needs the newest spec":                                    {finds: [][]Quota{{auditing}, {auditing}, {newer}}, outcomes: []Outcome{counts, counts, denied()}, takes: AdvisoryWait, want: "begin, charge, quotas, charge, specs, charge, namespace, answer", at: 7 * AdvisoryWait},
 		"a waiver ends with its spec":                                       {finds: [][]Quota{{auditing, b}, {auditing, b}, {auditing, b}, {newer, b}}, takes: AdvisoryWait, outcomes: []Outcome{counts, counts, lacks(ledger.StaleLimits), denied()}, want: "begin, charge, quotas, charge, specs, charge unjudged a, quotas, charge unjudged a, namespace, answer", at: 9 * AdvisoryWait},
 		"several quotas are waived one by one, and waited for once":         {finds: [][]Quota{{auditing, second}}, takes: AdvisoryWait, outcomes: []Outcome{counts, counts, counts, unenforced("b", ledger.Sealed), unenforced("b", ledger.Sealed), granted()}, want: "begin, charge, quotas, charge, specs, charge unjudged a, specs, charge without a, specs, charge without a unjudged b, specs, charge without a without b, answer", remarks: "a NotCounted, b Sealed", at: 12 * AdvisoryWait},
 		"another quota is still waited for":                                 {finds: [][]Quota{{auditing, b}}, outcomes: []Outcome{counts, counts, {Decision: ledger.Undecided{Quota: "b", Reason: ledger.NotJoined}}, granted()}, takes: AdvisoryWait, want: "begin, charge, quotas, charge, specs, charge unjudged a, memory, charge unjudged a, answer", at: 8 * AdvisoryWait},
 
-		"a ledger that can't be written isn't charged if the quota admits then": {finds: [][]Quota{{quota("a", 1, admits)}}, outcomes: []Outcome{joins, joins, granted()}, takes: 2 * time.Second, unwritten: "the disk is full", want: "begin, charge, memory at 7, charge, check a, specs, charge without a asking, answer", remarks: "a Unavailable unchecked: the disk is full", at: 14 * time.Second},
-		"a ledger that can be written refuses":                                  {finds: [][]Quota{{quota("a", 1, admits)}}, outcomes: []Outcome{joins}, takes: 2 * time.Second, want: "begin, charge, memory at 7, charge, check a, answer", at: 10 * time.Second},
-		"a sealed ledger isn't checked":                                         {finds: [][]Quota{{quota("a", 1, admits)}}, outcomes: []Outcome{lacks(ledger.Sealed)}, takes: 2 * time.Second, unwritten: "the disk is full", want: "begin, charge, quotas, charge, answer", at: 8 * time.Second},
+		"a ledger that can't be written isn't charged if the quota admits then": {finds: [][]Quota{{quota("a", 1, admits)}}, outcomes: []Outcome{joins, joins, granted()}, takes: 2 * time.Second, unwritten: "the disk is full", want: "begin, charge, memory at 7, charge, check a, specs, charge without a asking, answer", remarks: "a Unavailable unchecked: the disk is full", at: 13 * time.Second},
+		"a ledger that can be written refuses":                                  {finds: [][]Quota{{quota("a", 1, admits)}}, outcomes: []Outcome{joins}, takes: 2 * time.Second, want: "begin, charge, memory at 7, charge, check a, answer", at: 9 * time.Second},
+		"a sealed ledger isn't checked":                                         {finds: [][]Quota{{quota("a", 1, admits)}}, outcomes: []Outcome{lacks(ledger.Sealed)}, takes: 2 * time.Second, unwritten: "the disk is full", want: "begin, charge, quotas, charge, answer", at: 7 * time.Second},
 
 		"a replacement is charged once more, with surge":               {outcomes: []Outcome{provable(), granted()}, replaces: true, proves: time.Millisecond, want: "begin, charge, namespace, prove, charge, answer", at: time.Millisecond},
 		"an object that isn't one is denied":                           {outcomes: []Outcome{provable()}, want: "begin, charge, namespace, prove, answer"},
@@ -180,7 +184,7 @@ func TestNext(t *testing.T) {
 		"a look ends if nothing refuses the request":                      {lenient: time.Hour, takes: time.Minute, want: "begin, answer", at: LenientWait},
 		"a denial that comes late is answered":                            {outcomes: []Outcome{denied()}, lenient: time.Hour, takes: LenientWait / 2, want: "begin, charge, answer", at: LenientWait},
 		"a quota that begins to refuse meanwhile gets the whole time":     {outcomes: []Outcome{joins, granted()}, lenient: time.Second, takes: 500 * time.Millisecond, want: "begin, charge, memory at 7, begin, charge, answer", at: LenientWait + time.Second},
-		"a request that seems to be refused at first gets the whole time": {outcomes: []Outcome{joins}, takes: 2 * time.Second, want: "begin, charge, memory at 7, charge, answer", at: 8 * time.Second},
+		"a request that seems to be refused at first gets the whole time": {outcomes: []Outcome{joins}, takes: 2 * time.Second, want: "begin, charge, memory at 7, charge, answer", at: 7 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.finds == nil {
@@ -204,6 +208,39 @@ func TestNext(t *testing.T) {
 			}
 			if test.at > 0 && took != test.at {
 				t.Errorf("answered after %s, want %s", took, test.at)
+			}
+		})
+	}
+}
+
+// A charge is repeated until the request has waited for three seconds in all. The last one may take a second. If it doesn't end in
+// time, the outcome before is answered. A charge of other quotas gets the whole time.
+func TestARepeatedChargeThatDoesNotEndLeavesTheOutcomeBefore(t *testing.T) {
+	a, b := quota("a", 1, denies), quota("b", 1, denies)
+	withheld := Outcome{Decision: ledger.Withheld{}}
+	then := func(outcome Outcome) []Outcome { return []Outcome{withheld, outcome} }
+	const second = time.Second
+	for name, test := range map[string]struct {
+		story
+		answers Outcome
+	}{
+		"it ends in time":                   {story{takes: second, at: 4 * second, outcomes: then(granted())}, granted()},
+		"it ends too late":                  {story{takes: 2 * second, at: 7 * second, outcomes: then(granted())}, withheld},
+		"it doesn't end":                    {story{again: time.Hour, at: CountWait, outcomes: then(granted())}, withheld},
+		"it begins late and doesn't end":    {story{takes: 2 * second, again: time.Hour, at: 6*second + ChargeWait, outcomes: then(granted())}, withheld},
+		"it fails before":                   {story{takes: 900 * time.Millisecond, at: 4500 * time.Millisecond, outcomes: then(failed(Failed))}, failed(Failed)},
+		"it fails for good":                 {story{takes: second, at: 4 * second, outcomes: then(failed(Final))}, failed(Final)},
+		"it is of other quotas":             {story{takes: 2 * second, at: 8 * second, finds: [][]Quota{{a}, {b}}, outcomes: then(granted())}, granted()},
+		"it is of a replica that is behind": {story{takes: 2 * second, at: 8 * second, outcomes: []Outcome{lacks(ledger.StaleNamespaces), granted()}}, granted()},
+		"nothing refuses the request":       {story{again: time.Hour, lenient: time.Hour, at: LenientWait, outcomes: then(granted())}, withheld},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.finds == nil {
+				test.finds = [][]Quota{{a}}
+			}
+			actions, facts, took := test.run()
+			if diff := cmp.Diff(test.answers, facts.Outcome); diff != "" || took != test.at {
+				t.Errorf("answered after %s, want %s, (-want,+got):\n%s\nactions: %s", took, test.at, diff, actions)
 			}
 		})
 	}

@@ -5,10 +5,12 @@ package suite
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,12 +25,14 @@ const (
 	Poll = 50 * time.Millisecond
 	// BuildTimeout covers a build of the operator from nothing.
 	BuildTimeout = 15 * time.Minute
+	// longestFailure is how many lines of a failure are told again.
+	longestFailure = 12
 )
 
 // Run runs those specs of the calling package that the control plane is new enough for; timeout is for all of them and for what
 // comes before. Eventually goes by Deadline and Poll, and ends with the context that it
 // is given; a suite with waits of its own sets them in its BeforeSuite. A spec that fails
-// is told with the end of the operators' logs.
+// is told with the end of the operators' logs, and why it failed is told again after all others, where people look first.
 func Run(t *testing.T, description string, timeout time.Duration) {
 	t.Helper()
 	RegisterFailHandler(Fail)
@@ -45,7 +49,16 @@ func Run(t *testing.T, description string, timeout time.Duration) {
 	JustAfterEach(reportLogs)
 	suite, reporter := GinkgoConfiguration()
 	suite.Timeout, suite.SemVerFilter = timeout, tested
-	RunSpecs(t, description, suite, reporter)
+	var failures []string
+	ReportAfterSuite("", func(report Report) {
+		for _, spec := range report.SpecReports.WithState(types.SpecStateFailureStates) {
+			said := strings.Split(spec.FailureMessage(), "\n") // and then, perhaps, all fields of an error
+			failures = append(failures, spec.FullText()+": "+strings.Join(said[:min(longestFailure, len(said))], "\n"))
+		}
+	})
+	if !RunSpecs(t, description, suite, reporter) {
+		t.Log(strings.Join(failures, "\n"))
+	}
 }
 
 // Async builds something while the caller goes on, to start the control plane. If it

@@ -43,8 +43,10 @@ func (h *Handler) decide(
 			if action.Asks {
 				covered.Ask()
 			}
-			last = h.charge(ctx, request, attributes, covered, terms{waivers: action.Waivers, replaces: proof.surger})
-			facts.Charged(action, last.forAdmission(), h.Clock.Now())
+			charged := h.charge(ctx, request, attributes, covered, terms{waivers: action.Waivers, replaces: proof.surger})
+			if facts.Charged(action, charged.forAdmission(), h.Clock.Now()) {
+				last = charged
+			}
 		case admission.Check:
 			facts.Last, facts.Unwritten = action, h.unwritten(ctx, action.Quota)
 		case admission.Wait:

@@ -115,6 +115,19 @@ func (s *scripted) Judge(_ context.Context, charges []ledger.Charge) (ledger.Dec
 	return s.next(), nil
 }
 
+// stalling answers as scripted does, and after its answers nobody.
+type stalling struct{ scripted }
+
+func (s *stalling) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
+	if len(s.answers) == 0 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	answer := s.answers[0]
+	s.answers = s.answers[1:]
+	return answer, nil
+}
+
 func undecided(reason ledger.Reason, members uint64) ledger.Undecided {
 	return ledger.Undecided{Quota: "team", Reason: reason, Resources: []corev1.ResourceName{"pods"}, Members: members}
 }
@@ -178,14 +191,18 @@ func TestACountUnderWayIsWaitedForBriefly(t *testing.T) {
 				if took := now().Sub(began); took != 9*admission.Poll {
 					t.Errorf("took %s, want %s", took, 9*admission.Poll)
 				}
-				served.handler.Charger = &scripted{answers: answers[:1]}
-				began = now()
-				got := served.ask(t, 999, []types.UID{"uid of team"}, creation())
-				if got.Allowed || got.Result.Code != http.StatusForbidden || !strings.Contains(got.Result.Message, message) {
-					t.Errorf("got %+v, want it refused because %s", got, message)
-				}
-				if took := now().Sub(began); took < admission.CountWait || took > admission.CountWait+2*admission.Poll {
-					t.Errorf("took %s, want about %s", took, admission.CountWait)
+				for name, charger := range map[string]Charger{
+					"the answer stays the same": &scripted{answers: answers[:1]}, "then nobody answers": &stalling{scripted{answers: answers[:1]}},
+				} {
+					served.handler.Charger = charger
+					began = now()
+					got := served.ask(t, 999, []types.UID{"uid of team"}, creation())
+					if got.Allowed || got.Result.Code != http.StatusForbidden || !strings.Contains(got.Result.Message, message) {
+						t.Errorf("%s: got %+v, want it refused because %s", name, got, message)
+					}
+					if took := now().Sub(began); took < admission.CountWait || took > admission.CountWait+2*admission.Poll {
+						t.Errorf("%s: took %s, want about %s", name, took, admission.CountWait)
+					}
 				}
 			})
 		})
