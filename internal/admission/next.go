@@ -161,7 +161,7 @@ func (f *Facts) looked() Action {
 	case f.restsOnSpecs():
 		return f.conclude()
 	case !f.lacks(ledger.StaleNamespaces):
-		// On a machine that is busy, the request's time may end in it, and nobody would be told what is known by now.
+		// On a machine that is busy, the request's time may end in it, and the answer would be that a deadline was exceeded.
 		charge.Repeats, charge.Until = true, later(f.Patience, f.Now.Add(ChargeWait))
 	}
 	return charge

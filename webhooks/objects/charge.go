@@ -25,6 +25,8 @@ type terms struct {
 	waivers admission.Waivers
 	// replaces is the workload of an object that replaces another one; zero if it isn't known to.
 	replaces ledger.Surger
+	// asks: the ledgers are asked to count the namespaces that joined.
+	asks bool
 }
 
 // charge evaluates the request for the quotas that cover its namespace, which
@@ -33,6 +35,9 @@ func (h *Handler) charge(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, covered namespaces.Covered,
 	terms terms,
 ) outcome {
+	if terms.asks {
+		covered.Ask()
+	}
 	quotas := make([]evaluation.Quota, 0, len(covered.Definitions))
 	for i := range covered.Definitions {
 		quotas = append(quotas, covered.Definitions[i].Quota)

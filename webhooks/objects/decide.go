@@ -40,10 +40,8 @@ func (h *Handler) decide(
 			}
 			facts.Looked(action, h.quotas(covered, attributes), err)
 		case admission.Charge:
-			if action.Asks {
-				covered.Ask()
-			}
-			charged := h.charge(ctx, request, attributes, covered, terms{waivers: action.Waivers, replaces: proof.surger})
+			terms := terms{waivers: action.Waivers, replaces: proof.surger, asks: action.Asks}
+			charged := h.charge(ctx, request, attributes, covered, terms)
 			if facts.Charged(action, charged.forAdmission(), h.Clock.Now()) {
 				last = charged
 			}

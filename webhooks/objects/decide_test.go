@@ -115,10 +115,10 @@ func (s *scripted) Judge(_ context.Context, charges []ledger.Charge) (ledger.Dec
 	return s.next(), nil
 }
 
-// stalling answers as scripted does, and after its answers nobody.
+// stalling answers as scripted does, and after its last answer not at all.
 type stalling struct{ scripted }
 
-func (s *stalling) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
+func (s *stalling) Reserve(ctx context.Context, _ []ledger.Charge) (ledger.Decision, error) {
 	if len(s.answers) == 0 {
 		<-ctx.Done()
 		return nil, ctx.Err()
