@@ -257,8 +257,9 @@ test-integration: test-long test-short ## Run the suites under test/ against a r
 # Each process of ginkgo runs an API server, an operator and the specs that nobody has begun yet. A suite waits for its API server
 # most of the time: two cores have work for three or four. Why specs failed is told again at the end, where people look first.
 test-long: controlplane test-manager bin/tools/ginkgo ## Run the longest of these suites, one after the other, each shared among four processes.
+	@rm -f bin/long.xml
 	$(IN_SUITE) bin/tools/ginkgo run --vet=off --ldflags='-s -w' --procs=4 --keep-going --require-suite --fail-on-pending \
-		--output-dir=bin --junit-report=long.xml $(GINKGO_ARGS) $(LONG_SUITES:%=./test/%) || { grep "<testcase.* status=\"failed\"\|<failure" bin/long.xml | cut -c 1-1000; false; }
+		--output-dir=bin --junit-report=long.xml $(GINKGO_ARGS) $(LONG_SUITES:%=./test/%) || { grep -s "<testcase.* status=\"failed\"\|<failure" bin/long.xml | cut -c 1-1000; false; }
 
 test-short: controlplane test-manager-plain bin/tools/helm ## Run the other ones of these suites, three at the same time.
 	$(TEST_SUITE) -p 3 $(SLOW_SUITES:%=./test/%) \

@@ -57,11 +57,20 @@ func table(goals []goal) (string, error) {
 			return "", fmt.Errorf("%s: %w", g.What, err)
 		}
 		if !kept {
-			value = "**" + value + "**"
+			value = "**" + g.missed(value) + "**"
 		}
 		fmt.Fprintf(text, "| %s | %s | %s | %s |\n", g.What, value, g.spread(), g.Target)
 	}
 	return text.String(), nil
+}
+
+// missed returns a value that misses its target, with one digit more if it would read as if it didn't.
+func (g goal) missed(value string) string {
+	rounded, err := strconv.ParseFloat(value, 64)
+	if kept, _ := g.Target.kept(rounded); err == nil && kept {
+		return fmt.Sprintf("%.3f", g.Value)
+	}
+	return value
 }
 
 // short has as many digits as are worth reading.

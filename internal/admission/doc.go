@@ -12,7 +12,7 @@
 //			facts.Looked(action, quotas, err)
 //		case admission.Charge:
 //			outcome := charge facts.Covering, except for action.Waivers, with surge if facts.Replaces
-//			facts.Charged(action, outcome, clock.Now())
+//			facts.Charged(action, outcome, whether the charge was cut short, clock.Now())
 //		case admission.Check:
 //			facts.Last, facts.Unwritten = action, why the ledger of action.Quota can't be written
 //		case admission.Wait:

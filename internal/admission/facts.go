@@ -22,7 +22,7 @@ type Facts struct {
 
 	// Last is the last Action.
 	Last Action
-	// Began is when the look began that began the request, and Deadline ends it if it is still Lenient then; zero for none.
+	// Began is when the first look began, and Deadline ends the request if it is still Lenient then; zero for none.
 	Began, Deadline time.Time
 	// Covering are the quotas that the last Look found, and ChargedTo those that the last Charge was of.
 	Covering, ChargedTo []Quota
@@ -112,9 +112,10 @@ func (f *Facts) Looked(look Action, found []Quota, err error) {
 	}
 }
 
-// Charged takes the outcome of a Charge that ended now, and reports whether it counts: if not, the one before stands.
-func (f *Facts) Charged(charge Action, outcome Outcome, now time.Time) (counts bool) {
-	if charge.Repeats && outcome.Failure == Failed && !now.Before(charge.Until) {
+// Charged takes the outcome of a Charge that ended now, and reports whether it counts. If a Charge that Repeats was cut short, by
+// its own end or the request's, the outcome before stands.
+func (f *Facts) Charged(charge Action, outcome Outcome, cut bool, now time.Time) (counts bool) {
+	if charge.Repeats && cut && outcome.Failure == Failed {
 		f.Last, f.Again = charge, true
 		return false
 	}

@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// CountWait is how long a request waits in all for a quota that is being counted, and for objects that are about to appear.
+	// CountWait is how long a request waits, since it began, for a quota that is being counted or for objects that are about to
+	// appear.
 	CountWait = 3 * time.Second
 	// Poll is how often it looks meanwhile.
 	Poll = 50 * time.Millisecond
-	// ChargeWait is how long it waits for that after its first charge at least, and how long another charge may take.
+	// ChargeWait is how long it waits for that at least after its first charge, and how long each further charge may take at least.
 	ChargeWait = time.Second
 	// AdvisoryWait is how long a request waits for a quota that can't decide and refuses nothing.
 	AdvisoryWait = 500 * time.Millisecond
@@ -161,7 +162,8 @@ func (f *Facts) looked() Action {
 	case f.restsOnSpecs():
 		return f.conclude()
 	case !f.lacks(ledger.StaleNamespaces):
-		// On a machine that is busy, the request's time may end in it, and the answer would be that a deadline was exceeded.
+		// If the machine is busy, the charge may take longer than the request's time. People would only be told that a deadline
+		// was exceeded.
 		charge.Repeats, charge.Until = true, later(f.Patience, f.Now.Add(ChargeWait))
 	}
 	return charge

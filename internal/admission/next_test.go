@@ -93,9 +93,13 @@ func (s story) run() (actions []string, facts Facts, took time.Duration) {
 		case action.Do == Charge && charges > 0 && s.again > 0:
 			takes = s.again
 		}
-		cut := !action.Until.IsZero() && action.Until.Before(now.Add(takes))
+		end := action.Until
+		if s.over > 0 && action.Do == Charge {
+			end = earlier(end, start.Add(s.over))
+		}
+		cut := !end.IsZero() && end.Before(now.Add(takes))
 		if now = now.Add(takes); cut || action.Do == Wait {
-			now = action.Until
+			now = end
 		}
 		switch action.Do {
 		case Look:
@@ -110,7 +114,7 @@ func (s story) run() (actions []string, facts Facts, took time.Duration) {
 			if cut {
 				outcome = failed(Failed)
 			}
-			facts.Charged(action, outcome, now)
+			facts.Charged(action, outcome, cut, now)
 			charges++
 		case Wait:
 			facts.Last = action
@@ -232,6 +236,7 @@ func TestARepeatedChargeThatDoesNotEndLeavesTheOutcomeBefore(t *testing.T) {
 		"it fails for good":                 {story{takes: second, at: 4 * second, outcomes: then(failed(Final))}, failed(Final)},
 		"it is of other quotas":             {story{takes: 2 * second, at: 8 * second, finds: [][]Quota{{a}, {b}}, outcomes: then(granted())}, granted()},
 		"it is of a replica that is behind": {story{takes: 2 * second, at: 8 * second, outcomes: []Outcome{lacks(ledger.StaleNamespaces), granted()}}, granted()},
+		"the request's time is over":        {story{again: time.Hour, over: 2 * second, at: 2 * second, outcomes: then(granted())}, withheld},
 		"nothing refuses the request":       {story{again: time.Hour, lenient: time.Hour, at: LenientWait, outcomes: then(granted())}, withheld},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,7 +299,7 @@ func TestAnyRequestIsProvedAtMostOnce(t *testing.T) {
 				if decision, _ := outcome.Decision.(ledger.Denied); decision.Provable && replaces {
 					outcome = denied() // as a ledger answers
 				}
-				facts.Charged(action, outcome, now)
+				facts.Charged(action, outcome, rapid.Bool().Draw(t, "cut"), now)
 				looked = false
 			case Wait, Check:
 				facts.Last = action

@@ -169,7 +169,7 @@ func (r *request) release(count int) {
 	}
 }
 
-// giveUp is how the front end takes it that its caller has gone.
+// giveUp is how the front end takes it that its caller has gone, or that a charge takes too long.
 func (r *request) giveUp() {
 	if r.stage == stageCharge {
 		c := &r.charging

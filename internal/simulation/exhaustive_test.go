@@ -276,7 +276,7 @@ func (w *world) hash(seed maphash.Seed) uint64 {
 	}
 	for _, request := range w.requests {
 		add(request.id, request.status, request.stage, request.left, request.search, request.step, request.read, request.knowledge,
-			request.facts.Last, request.facts.Outcome, request.facts.Again, request.facts.Patience, request.facts.Waivers,
+			request.facts.Last, request.facts.Outcome, request.facts.Again, request.facts.Patience, request.facts.Began, request.facts.Waivers,
 			request.until, request.charging.at, request.charging.probing, request.limit, request.most, request.proof,
 			request.facts.Proved, request.facts.Replaces)
 	}

@@ -161,8 +161,8 @@ func (c *counts) String() string {
 		times = append(times, fmt.Sprintf("%s %d", name, c.by[action]))
 	}
 	return fmt.Sprintf("%d steps, %d of them of clusters left alone; %d requests asked, %d figures committed, %d of them exempt; "+
-		"%d granted at once; %d remarked on, %d passed over; %d proved, %d above hard; %d denied, %d judged; %d undecided; %d ledger writes, %d conflicts (%s)",
-		c.steps, c.settling, c.asked, c.commits, c.exempt, c.atOnce, c.remarked, c.passed, c.proved, c.above, c.denied, c.judged, c.undecided, c.writes, c.conflicts, strings.Join(times, ", "))
+		"%d granted at once; %d remarked on, %d passed over; %d proved, %d above hard; %d denied, %d judged; %d undecided, %d cut short; %d ledger writes, %d conflicts (%s)",
+		c.steps, c.settling, c.asked, c.commits, c.exempt, c.atOnce, c.remarked, c.passed, c.proved, c.above, c.denied, c.judged, c.undecided, c.cut, c.writes, c.conflicts, strings.Join(times, ", "))
 }
 
 func TestSchedules(t *testing.T) {

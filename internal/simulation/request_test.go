@@ -146,6 +146,7 @@ func (r *request) next() {
 	case admission.Look:
 		r.look()
 	case admission.Charge:
+		r.until = r.action.Until
 		r.charge()
 	case admission.Wait:
 		r.stage, r.until = stagePause, r.action.Until
@@ -250,7 +251,7 @@ func (r *request) isReady() bool {
 	case stageCatchUp:
 		return !r.search.Waits(now)
 	case stageCharge:
-		return r.charging.reply.came
+		return r.charging.reply.came || !r.until.IsZero() && !r.until.After(now)
 	case stagePause:
 		return !r.until.After(now)
 	case stageProve:
@@ -262,7 +263,8 @@ func (r *request) isReady() bool {
 
 // wakeAt is when a timer makes it ready; zero for never.
 func (r *request) wakeAt() time.Time {
-	if r.stage == stageCatchUp || r.stage == stagePause || r.stage == stageProve {
+	waits := r.stage == stageCatchUp || r.stage == stagePause || r.stage == stageProve || r.stage == stageCharge
+	if waits && !r.until.IsZero() {
 		return r.until.Add(-r.replica.offset)
 	}
 	return time.Time{}
@@ -281,6 +283,10 @@ func (r *request) goOn() {
 		}
 		r.advance()
 	case stageCharge:
+		if !r.charging.reply.came {
+			r.cut()
+			return
+		}
 		r.charged()
 	case stagePause:
 		r.facts.Last = r.action
@@ -338,13 +344,21 @@ func (r *request) covered(found namespaces.Covered) {
 	r.next()
 }
 
+// cut goes on without the outcome of a charge that took too long.
+func (r *request) cut() {
+	r.world.counts.cut++
+	r.giveUp()
+	r.facts.Charged(r.action, admission.Outcome{Failure: admission.Failed}, true, r.replica.now())
+	r.next()
+}
+
 // decided goes on with the outcome of a charge.
 func (r *request) decided(answer machine.Answer) {
 	outcome := admission.Outcome{Decision: answer.Decision}
 	if answer.Err != nil {
 		outcome = admission.Outcome{Failure: admission.Failed}
 	}
-	r.facts.Charged(r.action, outcome, r.replica.now())
+	r.facts.Charged(r.action, outcome, false, r.replica.now())
 	r.next()
 }
 

@@ -15,6 +15,8 @@ type counts struct {
 	steps, settling, asked, commits, exempt, atOnce, denied, judged, undecided, conflicts, writes, impossible int
 	// remarked are charges that were remarked on, and passed are charges that a quota couldn't decide and let pass.
 	remarked, passed int
+	// cut are charges that took too long.
+	cut int
 	// proved are commits of objects that were proved to replace others, and above those after which more lived than hard.
 	proved, above int
 	by            [actions]int
@@ -34,6 +36,7 @@ func (c *counts) add(other *counts) {
 	c.writes += other.writes
 	c.impossible += other.impossible
 	c.remarked += other.remarked
+	c.cut += other.cut
 	c.passed += other.passed
 	c.proved += other.proved
 	c.above += other.above

@@ -42,7 +42,7 @@ func (h *Handler) decide(
 		case admission.Charge:
 			terms := terms{waivers: action.Waivers, replaces: proof.surger, asks: action.Asks}
 			charged := h.charge(ctx, request, attributes, covered, terms)
-			if facts.Charged(action, charged.forAdmission(), h.Clock.Now()) {
+			if facts.Charged(action, charged.forAdmission(), ctx.Err() != nil, h.Clock.Now()) {
 				last = charged
 			}
 		case admission.Check:
