@@ -44,7 +44,7 @@ type world struct {
 	namespaces map[string]map[string]string // name -> labels
 	objects    map[schema.GroupResource]map[types.NamespacedName]runtime.Object
 	quotas     map[string]Target
-	// seen is when the Count first saw that a pod is being deleted, or first saw it.
+	// seen is when the Count first saw that a pod is being deleted and hasn't ended, or first saw it.
 	seen map[types.NamespacedName]time.Time
 	// wrong is by how much the API server's clock is ahead of the Count's.
 	wrong time.Duration
@@ -102,7 +102,7 @@ func (w *world) set() {
 	key := types.NamespacedName{Namespace: w.anyNamespace(), Name: rapid.SampledFrom([]string{"x", "y"}).Draw(w.t, "name")}
 	object := w.anyObject(resource, key)
 	before := w.objects[resource][key]
-	isSame := isBeingDeleted(before) && before.(*corev1.Pod).UID == object.(*corev1.Pod).UID
+	isSame := isAging(before) && before.(*corev1.Pod).UID == object.(*corev1.Pod).UID
 	if resource == pods && !isSame {
 		w.seen[key] = w.now()
 	}
@@ -227,9 +227,11 @@ func (w *world) anyTarget() Target {
 	}
 }
 
-func isBeingDeleted(object runtime.Object) bool {
+// isAging reports whether time alone changes the use of an object. Of a pod that has ended, which the API server lets a
+// caller undo, it changes nothing.
+func isAging(object runtime.Object) bool {
 	pod, isPod := object.(*corev1.Pod)
-	return isPod && pod.DeletionTimestamp != nil
+	return isPod && pod.DeletionTimestamp != nil && pod.Status.Phase != corev1.PodSucceeded
 }
 
 // fromScratch is the Count that sees only the present.
