@@ -64,13 +64,15 @@ func table(goals []goal) (string, error) {
 	return text.String(), nil
 }
 
-// missed returns a value that misses its target, with one digit more if it would read as if it didn't.
-func (g goal) missed(value string) string {
-	rounded, err := strconv.ParseFloat(value, 64)
-	if kept, _ := g.Target.kept(rounded); err == nil && kept {
-		return fmt.Sprintf("%.3f", g.Value)
+// missed returns the value that misses its target, from its short text: with as many more digits as show that.
+func (g goal) missed(text string) string {
+	for digits := 3; ; digits++ {
+		rounded, err := strconv.ParseFloat(text, 64)
+		if kept, _ := g.Target.kept(rounded); err != nil || !kept {
+			return text
+		}
+		text = strconv.FormatFloat(g.Value, 'f', digits, 64)
 	}
-	return value
 }
 
 // short has as many digits as are worth reading.

@@ -51,8 +51,8 @@ func (f families) sum(name string, wanted ...func(labels map[string]string) bool
 	return total
 }
 
-// get reads what an operator serves, uncompressed: the buffers of each compressor, nearly a megabyte, would be in the heap that is
-// measured, or not.
+// get reads a page of an operator, which must not compress it: the compressor's buffers made the heap that is measured 1.7 MB
+// larger.
 func get(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

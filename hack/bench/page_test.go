@@ -31,6 +31,7 @@ func TestAMissedGoalIsBold(t *testing.T) {
 	got, err := table([]goal{
 		{What: "kept", Value: 0.95, Target: "≥ 0.95", Rounds: []float64{0.9, 1}},
 		{What: "missed", Value: 0.949, Target: "≥ 0.95"},
+		{What: "missed by little", Value: 0.94996, Target: "≥ 0.95"},
 		{What: "too much", Value: 12.34, Target: "≤ 12"},
 		{What: "without a target", Value: -123.4},
 	})
@@ -38,6 +39,7 @@ func TestAMissedGoalIsBold(t *testing.T) {
 | --- | --- | --- | --- |
 | kept | 0.95 | 0.90 to 1.00 | ≥ 0.95 |
 | missed | **0.949** |  | ≥ 0.95 |
+| missed by little | **0.94996** |  | ≥ 0.95 |
 | too much | **12.3** |  | ≤ 12 |
 | without a target | -123 |  |  |
 `

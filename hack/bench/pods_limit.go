@@ -28,7 +28,7 @@ const (
 // namespace. It measures from the answer to a deletion to the answer that
 // grants the next creation elsewhere, and counts the refusals between them. The first round isn't measured: the first
 // pod of each namespace takes some 90 ms without any webhook, because the API server lists the namespace's LimitRanges. It remembers
-// them for 30 seconds, so namespaces that another turn has used would be listed amid this one.
+// them for 30 seconds. Of namespaces that another turn has used, it would list them again amid this one.
 func measureRegrant(ctx context.Context, w *podsWorld, rounds int, into *results) error {
 	return withOperator(ctx, w, rounds, setup{namespaces: regrantSpread, pods: "1", fresh: true}, func(v variant) error {
 		if err := w.create(ctx, 0, "pod-0"); err != nil {

@@ -16,7 +16,7 @@ const (
 	CountWait = 3 * time.Second
 	// Poll is how often it looks meanwhile.
 	Poll = 50 * time.Millisecond
-	// ChargeWait is how long it waits for that at least after its first charge, and how long each further charge may take at least.
+	// ChargeWait is the least time that it waits for that after its first charge, and the least that each further charge has.
 	ChargeWait = time.Second
 	// AdvisoryWait is how long a request waits for a quota that can't decide and refuses nothing.
 	AdvisoryWait = 500 * time.Millisecond

@@ -227,8 +227,8 @@ func (w *world) anyTarget() Target {
 	}
 }
 
-// isAging reports whether time alone changes the use of an object. Of a pod that has ended, which the API server lets a
-// caller undo, it changes nothing.
+// isAging reports whether time alone changes the use of an object. It changes nothing of a pod that has ended. The API
+// server lets a caller undo that end.
 func isAging(object runtime.Object) bool {
 	pod, isPod := object.(*corev1.Pod)
 	return isPod && pod.DeletionTimestamp != nil && pod.Status.Phase != corev1.PodSucceeded

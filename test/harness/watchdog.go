@@ -114,8 +114,8 @@ func (w *watchdog) script(name, path string) (string, error) {
 	}
 	text := fmt.Sprintf("#!/bin/sh\necho $$ >%s && exec %s \"$@\"\n", shellQuote(w.pidFile(name)), shellQuote(path))
 	file := filepath.Join(w.dir, name+".sh")
-	// A process that started now would have the open file too, and until it closed it, nobody could run the script.
-	// https://go.dev/issue/22315
+	// A process that starts while the file is open for writing has it open, too, until it becomes another program. So long
+	// nobody can run the script. https://go.dev/issue/22315
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return file, os.WriteFile(file, []byte(text), 0o700)

@@ -23,11 +23,18 @@ func TestAScriptRunsAtOnceWhileOtherProcessesStart(t *testing.T) {
 				case <-done:
 					return
 				default:
-					_ = exec.Command("/bin/true").Run()
+					if err := exec.Command("/bin/true").Run(); err != nil {
+						t.Error(err)
+						return
+					}
 				}
 			}
 		})
 	}
+	t.Cleanup(func() {
+		close(done)
+		others.Wait()
+	})
 	for i := range 100 {
 		script, err := dog.script(fmt.Sprint("script-", i), "/bin/true")
 		if err != nil {
@@ -37,6 +44,4 @@ func TestAScriptRunsAtOnceWhileOtherProcessesStart(t *testing.T) {
 			t.Errorf("the script %d of 100: %s", i, err)
 		}
 	}
-	close(done)
-	others.Wait()
 }
